@@ -36,7 +36,8 @@ new: setup  ## start a lesson from the template (NB=35_my_concept)
 	@$(BIN)/python -m helpers.notebooks new $(NB)
 
 lock: setup  ## compile requirements.txt anew from pyproject.toml
-	@$(BIN)/python -m helpers.lock
+	@$(BIN)/python -m pip install --quiet uv
+	@head -2 requirements.txt > build/lock.txt && $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate pyproject.toml | cat build/lock.txt - > build/req.txt
 
 clean:  ## remove the environment and everything that was built
 	rm -rf .venv build *.egg-info

@@ -1,13 +1,64 @@
 """Plumbing for the lessons. Each module holds one idea; import the module you need.
 
-Importing this package imports no TensorFlow. It does set TensorFlow's logging level, which is read
-once, when TensorFlow's library is loaded: start-up notices would otherwise be stored as red blocks
-in every notebook.
+Importing this package imports no TensorFlow. It only makes sure that TensorFlow, whenever it is
+imported, starts quietly: its start-up notices would be stored as red blocks in every notebook.
 """
 
+import importlib.abc
+import importlib.machinery
 import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__version__ = "0.1.0"
 
 # 2 hides notices and warnings and keeps errors; a value that the learner has set wins.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-__version__ = "0.1.0"
+
+@contextmanager
+def native_stderr_hidden() -> Iterator[None]:
+    """Hide what native code writes to stderr; show it after all where the block raises."""
+    with tempfile.TemporaryFile() as kept:
+        saved = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(saved, kept.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+class _QuietTensorFlow(importlib.abc.MetaPathFinder):
+    """Load TensorFlow with native stderr hidden.
+
+    The logging level alone is not enough: what is written before the log is initialised ignores it,
+    and so does the complaint about an absent CUDA driver, made when devices are first listed.
+    """
+
+    def find_spec(self, name, path, target=None):
+        if name != "tensorflow":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def load_quietly(module):
+            with native_stderr_hidden():
+                load(module)
+                module.config.list_physical_devices()
+
+        spec.loader.exec_module = load_quietly
+        return spec
+
+
+if "tensorflow" not in sys.modules:
+    sys.meta_path.insert(0, _QuietTensorFlow())

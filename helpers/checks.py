@@ -1,0 +1,134 @@
+"""Exercise checkers: the learner's function against the reference on random shapes and edge cases.
+
+A checker answers in one of three ways: not attempted yet; not right yet, with the arguments, what came
+out and what was wanted; correct. It returns the learner's function when that is correct and the
+reference otherwise, so a lesson runs to its end before anything is solved.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from helpers import scores
+from helpers.solutions import Exercise, exercises, source
+
+
+class NotSolved(AssertionError):
+    """Raised under COURSE_STRICT=1 where an exercise is unsolved or wrong."""
+
+
+def same(got: object, wanted: object, tolerance: float) -> bool:
+    """Whether two results agree in structure, shape and value; NaN and wrong types never agree."""
+    if isinstance(wanted, dict):
+        return (
+            isinstance(got, dict)
+            and got.keys() == wanted.keys()
+            and all(same(got[key], wanted[key], tolerance) for key in wanted)
+        )
+    if isinstance(wanted, (list, tuple)):
+        return (
+            isinstance(got, (list, tuple))
+            and len(got) == len(wanted)
+            and all(same(g, w, tolerance) for g, w in zip(got, wanted, strict=True))
+        )
+    if isinstance(wanted, str) or wanted is None:
+        return got == wanted
+    try:
+        got, wanted = np.asarray(got, dtype=np.float64), np.asarray(wanted, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return got.shape == wanted.shape and bool(np.allclose(got, wanted, rtol=tolerance, atol=tolerance))
+
+
+def _brief(value: object) -> str:
+    """A value in a few lines: what fits is shown, what does not is described."""
+    text = np.array2string(value, precision=6, threshold=12) if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 240 else text[:237] + "…"
+
+
+def _arguments(function: Callable, arguments: tuple) -> str:
+    names = list(inspect.signature(function).parameters)
+    return "\n".join(f"    {name} = {_brief(value)}" for name, value in zip(names, arguments, strict=False))
+
+
+def _call(function: Callable, arguments: tuple) -> object:
+    return function(
+        *copy.deepcopy(arguments)
+    )  # a function that changes its arguments must not spoil the oracle
+
+
+def _verdict(exercise: Exercise, function: Callable) -> str | None:
+    """Return None where the function is right, "" where it is still a stub, else what is wrong with it."""
+    alive = list(exercise.mistakes)  # those that explain every wrong result so far
+    first = None
+    for arguments in exercise.cases(np.random.default_rng(20)):
+        wanted = _call(exercise.solution, arguments)
+        try:
+            got = _call(function, arguments)
+        except NotImplementedError:
+            return ""
+        except Exception as problem:
+            return f"With\n{_arguments(exercise.solution, arguments)}\nit raised {type(problem).__name__}: {problem}"
+        alive = [m for m in alive if same(got, _call(m[0], arguments), exercise.tolerance)]
+        if first is None and not same(got, wanted, exercise.tolerance):
+            first = (arguments, got, wanted)
+    if first is None:
+        return None
+    arguments, got, wanted = first
+    hint = f"\nHint: {alive[0][1]}" if alive else ""
+    return (
+        f"With\n{_arguments(exercise.solution, arguments)}\n"
+        f"it returned   {_brief(got)}\nand should be {_brief(wanted)}{hint}"
+    )
+
+
+class Checker:
+    """The exercises of one lesson. Call it with the function that the learner wrote."""
+
+    def __init__(self, lesson: str) -> None:
+        self.lesson = lesson
+        self.exercises = exercises(lesson)
+        if not self.exercises:
+            raise ValueError(
+                f"There are no exercises for the lesson {lesson!r}: use the notebook's own file name."
+            )
+
+    def _find(self, name: str) -> Exercise:
+        if name not in self.exercises:
+            there = ", ".join(self.exercises)
+            raise ValueError(
+                f"There is no exercise {name!r} in {self.lesson}; there are: {there}. Keep its name."
+            )
+        return self.exercises[name]
+
+    def __call__(self, function: Callable) -> Callable:
+        """Judge `function` by its name; return it where it is correct, else the reference answer."""
+        name = function.__name__
+        exercise = self._find(name)
+        message = "" if function is exercise.solution else _verdict(exercise, function)
+        if message is None:
+            scores.record(self.lesson, f"exercise:{name}", correct=True, kind="exercise")
+            print(f"{name}: correct. The lesson goes on with your function.")
+            return function
+        if message:
+            scores.record(self.lesson, f"exercise:{name}", correct=False, kind="exercise")
+            print(
+                f"{name}: not right yet. {message}\nUntil it is right the lesson goes on with the reference answer."
+            )
+        else:
+            print(
+                f"{name}: not attempted yet. Write its body in the cell above, run that cell, then this one. "
+                "Until then the lesson goes on with the reference answer."
+            )
+        if os.environ.get("COURSE_STRICT") == "1":
+            raise NotSolved(f"{self.lesson}: {name} is {'wrong' if message else 'unsolved'}. {message}")
+        return exercise.solution
+
+    def solution(self, name: str) -> None:
+        """Print the reference answer. Better looked at after an attempt than before."""
+        print(source(self.lesson, name))
