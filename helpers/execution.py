@@ -67,7 +67,7 @@ def execute(source: str, target: str, folder: str) -> None:
     )
 
 
-def run_notebook(
+def run_notebook(  # noqa: PLR0913  (each is named by whoever uses it)
     source: Path,
     target: Path,
     *,
@@ -106,8 +106,8 @@ def run_notebook(
             finally:
                 seconds = time.perf_counter() - start
                 left = watch.kill_all(grace=0 if process.poll() is None else 2)
-        outcome = Outcome(source.stem, "ok", seconds, watch.peak / 2**20, watch.measure)
-        _judge(outcome, target, reason, process.returncode, left, log.read_text(errors="replace"))
+        outcome = Outcome(source.stem, reason or "ok", seconds, watch.peak / 2**20, watch.measure)
+        _judge(outcome, target, process.returncode, left, log.read_text(errors="replace"))
     return outcome
 
 
@@ -195,27 +195,30 @@ def _command(process: psutil.Process) -> str:
     return f"process {process.pid}"
 
 
-def _judge(outcome: Outcome, target: Path, reason: str, code: int, left: list[str], log: str) -> None:
+def _judge(outcome: Outcome, target: Path, code: int, left: list[str], log: str) -> None:
     """Fill in the result, the problem in words and the seconds per cell."""
     cells = _cells(target)
     outcome.cells = [
         {"cell": number, "seconds": cell.metadata.papermill.duration}
         for number, cell in cells
-        if cell.cell_type == "code" and cell.metadata.get("papermill", {}).get("duration") is not None
+        if cell.cell_type == "code" and cell.metadata.papermill.get("duration") is not None
     ]
-    if reason or code:
-        outcome.result = reason or "failed"
-        outcome.problem = f"{outcome.notebook}.ipynb{_what_stopped(outcome, cells, log)}"
-    elif left:
+    if outcome.result == "ok" and code:
+        outcome.result = "failed"
+    elif outcome.result == "ok" and left:
         outcome.result = "left processes"
         outcome.problem = f"{outcome.notebook}.ipynb ended and left running: {'; '.join(left)}"
+        return
+    if not outcome.ok:
+        outcome.problem = f"{outcome.notebook}.ipynb{_what_stopped(outcome, cells, log)}"
 
 
 def _cells(target: Path) -> list[tuple[int, form.NotebookNode]]:
     """Return the executed copy's cells with the numbers they have in the source, from 1."""
-    if not target.exists():
+    try:
+        nb = form.read(target)
+    except (OSError, ValueError):  # not written yet, or killed while being written
         return []
-    nb = form.read(target)
     nb.cells = [cell for cell in nb.cells if PAPERMILL_NOTE not in cell.metadata.get("tags", [])]
     return list(enumerate(nb.cells, start=1))
 
@@ -223,18 +226,16 @@ def _cells(target: Path) -> list[tuple[int, form.NotebookNode]]:
 def _what_stopped(outcome: Outcome, cells: list, log: str) -> str:
     """Say at which cell a run ended and how, from the copy that papermill saves after each cell."""
     for number, cell in cells:
-        errors = [out for out in cell.get("outputs", []) if out.output_type == "error"]
-        status = cell.metadata.get("papermill", {}).get("status")
-        if not errors and status not in ("running", "failed"):
-            continue
-        where = f", cell {number}"
-        if outcome.result in ("timeout", "interrupted"):
-            return f"{where}: {outcome.result} after {outcome.seconds:.0f} s in this cell:\n{_indent(cell.source, 3)}"
-        if not errors:
-            return f"{where}: the kernel died in this cell:\n{_indent(cell.source, 3)}\n{_indent(log, -3)}"
-        error = errors[0]
-        return f"{where}: {error.ename}: {error.evalue}\n{_indent(chr(10).join(error.traceback), -12)}"
-    return f": {outcome.result} before its first cell\n{_indent(log, -8)}"
+        for error in (out for out in cell.get("outputs", []) if out.output_type == "error"):
+            traceback = _indent("\n".join(error.traceback), -12)
+            return f", cell {number}: {error.ename}: {error.evalue}\n{traceback}"
+    started = [(number, cell) for number, cell in cells if cell.metadata.papermill.get("start_time")]
+    if not started:
+        return f": {outcome.result} before its first cell\n{_indent(log, -8)}"
+    number, cell = started[-1]
+    if outcome.result == "failed":
+        return f", cell {number}: the kernel died in this cell:\n{_indent(cell.source, 3)}\n{_indent(log, -1)}"
+    return f", cell {number}: {outcome.result} after {outcome.seconds:.0f} s in this cell:\n{_indent(cell.source, 3)}"
 
 
 def _indent(text: str, lines: int) -> str:
