@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,6 +118,19 @@ def _environment(mark: str, scratch: str, strict: bool) -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if k not in ("PYTEST_CURRENT_TEST", "COURSE_STRICT")}
     env |= {MARK: mark, "COURSE_SCORES": os.path.join(scratch, "scores.sqlite"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     return env | ({"COURSE_STRICT": "1"} if strict else {})
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """Give an event that tells running notebooks to stop, and make Ctrl-C and termination set it."""
+    stop = threading.Event()
+    signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Watch:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from helpers.data import DATA
-from helpers.execution import run_notebook
+from helpers.execution import interruptible, run_notebook
 from helpers.notebook_format import NOTEBOOKS, find, is_normal, normalise, read, solved, write
 from helpers.notebook_rules import Finding, check
 
@@ -58,7 +58,10 @@ def refresh(path: Path, timeout: float = 600) -> int:
     """
     executed = path.resolve().parent.parent / "build" / "refresh" / path.name
     before = path.read_bytes()
-    outcome = run_notebook(path, executed, timeout=timeout)
+    with interruptible() as stop:
+        outcome = run_notebook(path, executed, timeout=timeout, stop=stop)
+    if outcome.result == "interrupted":
+        raise KeyboardInterrupt(outcome.problem)
     if outcome.ok and path.read_bytes() != before:
         outcome.problem = f"{path.name} was edited while it ran: refresh it again."
     if outcome.problem:
@@ -116,6 +119,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as problem:
         print(problem, file=sys.stderr)
         return 2
+    except KeyboardInterrupt as interrupt:
+        print(interrupt, file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
