@@ -1,7 +1,18 @@
 """Widgets of the lessons: plain ES modules that run in JupyterLab and, without a kernel, in a page."""
 
 from helpers.widgets.base import Base, static_fragment, static_html
-from helpers.widgets.questions import QuestionError
+from helpers.widgets.questions import QuestionError, course_items
 from helpers.widgets.quiz import Quiz, quiz
+from helpers.widgets.save import SaveAndLoad, save_and_load
 
-__all__ = ["Base", "QuestionError", "Quiz", "quiz", "static_fragment", "static_html"]
+__all__ = [
+    "Base",
+    "QuestionError",
+    "Quiz",
+    "SaveAndLoad",
+    "course_items",
+    "quiz",
+    "save_and_load",
+    "static_fragment",
+    "static_html",
+]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import sys
 from pathlib import Path
 
 from helpers.data import DATA
@@ -77,7 +78,14 @@ _CHECKS = {"text": _check_text, "choice": _check_options, "choices": _check_opti
 
 @functools.cache
 def _validator():
-    from jsonschema import Draft202012Validator  # noqa: PLC0415  (slow to import, and not needed to list lessons)
+    # Where Jupyter is installed, jsonschema also loads a grammar of web addresses, which takes 0.6 s.
+    # No question holds one.
+    hidden = sys.modules.setdefault("rfc3987_syntax", None) is None
+    try:
+        from jsonschema import Draft202012Validator  # noqa: PLC0415
+    finally:
+        if hidden:
+            del sys.modules["rfc3987_syntax"]
 
     schema = json.loads((DATA / "quizzes" / "schema.json").read_text(encoding="utf-8"))
     return Draft202012Validator(schema), schema["$defs"]
@@ -145,6 +153,17 @@ def read(lesson: str) -> list[dict]:
     if not path.is_file():
         raise QuestionError(f"There are no questions for {lesson!r}; there are for: {', '.join(lessons()) or 'none'}.")
     return _read(path, path.stat().st_mtime_ns)
+
+
+def course_items() -> dict[str, dict[str, float]]:
+    """Return every lesson's questions and exercises with their points: what `scores.progress` measures against."""
+    from helpers.solutions import exercises  # noqa: PLC0415  (imports NumPy, which a quiz can do without)
+
+    return {
+        lesson: {q["id"]: float(q["points"]) for q in read(lesson)}
+        | {f"exercise:{name}": 1.0 for name in exercises(lesson)}
+        for lesson in lessons()
+    }
 
 
 @functools.lru_cache(maxsize=64)

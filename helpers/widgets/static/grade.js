@@ -44,7 +44,7 @@ const kinds = {
   choices(question, answer) {
     const chosen = question.options.filter((o) => (answer ?? []).includes(o.text));
     if (!chosen.length) return { problem: "Choose at least one answer first." };
-    const notes = chosen.map((o) => ({ right: Boolean(o.correct), text: `${o.text} — ${o.feedback}` }));
+    const notes = chosen.map((o) => ({ right: Boolean(o.correct), text: `${o.correct ? "Right" : "Wrong"}: ${o.text} — ${o.feedback}` }));
     const missing = question.options.filter((o) => o.correct && !chosen.includes(o)).length;
     if (missing) notes.push({ right: null, text: missing === 1 ? "One more is right." : `${missing} more are right.` });
     return { correct: !missing && chosen.every((o) => o.correct), notes };
