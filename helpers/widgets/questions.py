@@ -19,10 +19,11 @@ QUIZZES = DATA / "quizzes"
 
 # The part of regular expressions that Python and JavaScript read alike. Both sides match without case
 # and with \d, \w, \s and \b meaning ASCII, on text whose white space is collapsed.
-_ATOM = r"""\\[dDwWsSbB] | \\[^\w\s] | [\w\ .,;:!'"%&/<>=~@#_-] | \^ | \$ | \| | \((?:\?[:=!])? | \)
+_PLACE = r"\\[bB] | [|^$] | \((?:\?[:=!]|(?!\?))"  # cannot be repeated
+_ATOM = r"""\\[dDwWsS] | \\[^\w\s] | [\w\ .,;:!'"%&/<>=~@#_-] | \)
           | \[ \^? (?: \\[dDwWsS] | \\[^\w\s] | [\w\ .,;:!'"%/<>=@#_+*?()$-] )+ \]"""
 _QUANTIFIER = r"(?: [*+?] | \{\d+(?:,\d*)?\} ) \??"
-_COMMON = re.compile(rf"(?: (?: {_ATOM} ) (?: {_QUANTIFIER} )? )+", re.VERBOSE | re.ASCII)
+_COMMON = re.compile(rf"(?: {_PLACE} | (?: {_ATOM} ) (?: {_QUANTIFIER} )? )+", re.VERBOSE | re.ASCII)
 
 
 class QuestionError(ValueError):
@@ -57,12 +58,13 @@ def accepts(question: dict, answer: str) -> bool:
 
 
 def _check_text(question: dict) -> None:
+    examples = question.get("examples", {})
     for pattern in [*question["accept"], *(r["pattern"] for r in question.get("reject", []))]:
         _check_pattern(pattern)
-    for answer in [question["model_answer"], *question["examples"]["right"]]:
+    for answer in [question["model_answer"], *examples.get("right", [])]:
         if not accepts(question, answer):
             raise QuestionError(f"the patterns refuse {answer!r}, which is right: widen accept or narrow reject")
-    for answer in question["examples"]["wrong"]:
+    for answer in examples.get("wrong", []):
         if accepts(question, answer):
             raise QuestionError(f"the patterns accept {answer!r}, which is wrong: narrow accept or add to reject")
 
@@ -82,28 +84,23 @@ def _validator():
     # No question holds one.
     hidden = sys.modules.setdefault("rfc3987_syntax", None) is None
     try:
-        from jsonschema import Draft202012Validator  # noqa: PLC0415
+        from jsonschema import Draft202012Validator, exceptions  # noqa: PLC0415
     finally:
         if hidden:
             del sys.modules["rfc3987_syntax"]
 
     schema = json.loads((DATA / "quizzes" / "schema.json").read_text(encoding="utf-8"))
-    return Draft202012Validator(schema), schema["$defs"]
+    return Draft202012Validator, exceptions.best_match, schema["$defs"]
 
 
 def _schema_problem(question: object) -> str | None:
     """What the schema has against one question, said about its own kind rather than about all four."""
-    from jsonschema.exceptions import best_match  # noqa: PLC0415
-
-    validator, parts = _validator()
-    whole = validator.evolve(schema={**validator.schema, "$ref": "#/$defs/question", "type": "object"})
-    for key in ("items", "minItems"):
-        whole.schema.pop(key, None)
+    validator, best_match, parts = _validator()
     kind = question.get("kind") if isinstance(question, dict) else None
-    errors = []
-    if kind in _CHECKS:
-        one = validator.evolve(schema={"$defs": parts, "$ref": f"#/$defs/{kind}"})
-        errors = list(one.iter_errors(question))
+    errors = (
+        list(validator({"$defs": parts, "$ref": f"#/$defs/{kind}"}).iter_errors(question)) if kind in _CHECKS else []
+    )
+    whole = validator({"$defs": parts, "$ref": "#/$defs/question"})
     problem = best_match(errors or whole.iter_errors(question))
     if problem is None:
         return None
@@ -121,7 +118,7 @@ def check(questions: object, name: str) -> list[dict]:
         QuestionError: naming the file, the question and the remedy.
     """
     if not isinstance(questions, list) or not questions:
-        raise QuestionError(f"{name}: it must be a list of questions, each beginning with `- id:`.")
+        raise QuestionError(f"{name}: `questions:` must be a list of questions, each beginning with `- id:`.")
     seen = set()
     for number, question in enumerate(questions, start=1):
         key = question.get("id", number) if isinstance(question, dict) else number
@@ -171,10 +168,14 @@ def _read(path: Path, _changed: int) -> list[dict]:
     import yaml  # noqa: PLC0415
 
     try:
-        questions = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
         where = getattr(problem, "problem_mark", None)
         line = f", line {where.line + 1}" if where else ""
         what = getattr(problem, "problem", None) or "not UTF-8 text"
         raise QuestionError(f"{path.name}{line}: {what}; put a text that holds `: ` or `#` in quotes.") from None
-    return check(questions, path.name)
+    if not isinstance(content, dict) or content.keys() != {"lesson", "questions"}:
+        raise QuestionError(f"{path.name}: it must hold `lesson:` and `questions:`, and nothing beside them.")
+    if content["lesson"] != path.stem:
+        raise QuestionError(f"{path.name}: its lesson is {content['lesson']!r}: name the lesson like the file.")
+    return check(content["questions"], path.name)
