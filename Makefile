@@ -36,8 +36,12 @@ new: setup  ## start a lesson from the template (NB=35_my_concept)
 	@$(BIN)/python -m helpers.notebooks new $(NB)
 
 lock: setup  ## compile requirements.txt anew from pyproject.toml
-	@$(BIN)/python -m pip install --quiet uv
-	@head -2 requirements.txt > build/lock.txt && $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate pyproject.toml | cat build/lock.txt - > build/req.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@mkdir -p build
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate \
+	    pyproject.toml >build/pins.txt
+	@{ head -2 requirements.txt; cat build/pins.txt; echo "-e ."; } >build/requirements.txt
+	@mv build/requirements.txt requirements.txt
 
 clean:  ## remove the environment and everything that was built
 	rm -rf .venv build *.egg-info
