@@ -61,8 +61,7 @@ def run(*command):
     except (OSError, subprocess.CalledProcessError):
         raise SetUpError(
             "This step failed: %s. The lines above say why; with no network, or a proxy in the way, "
-            "pip cannot reach its package index. Run the same make target again to go on."
-            % " ".join(command[1:])
+            "pip cannot reach its package index. Run the same make target again to go on." % " ".join(command[1:])
         ) from None
 
 

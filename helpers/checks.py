@@ -57,9 +57,7 @@ def _arguments(function: Callable, arguments: tuple) -> str:
 
 
 def _call(function: Callable, arguments: tuple) -> object:
-    return function(
-        *copy.deepcopy(arguments)
-    )  # a function that changes its arguments must not spoil the oracle
+    return function(*copy.deepcopy(arguments))  # a function that changes its arguments must not spoil the oracle
 
 
 def _verdict(exercise: Exercise, function: Callable) -> str | None:
@@ -94,16 +92,12 @@ class Checker:
         self.lesson = lesson
         self.exercises = exercises(lesson)
         if not self.exercises:
-            raise ValueError(
-                f"There are no exercises for the lesson {lesson!r}: use the notebook's own file name."
-            )
+            raise ValueError(f"There are no exercises for the lesson {lesson!r}: use the notebook's own file name.")
 
     def _find(self, name: str) -> Exercise:
         if name not in self.exercises:
             there = ", ".join(self.exercises)
-            raise ValueError(
-                f"There is no exercise {name!r} in {self.lesson}; there are: {there}. Keep its name."
-            )
+            raise ValueError(f"There is no exercise {name!r} in {self.lesson}; there are: {there}. Keep its name.")
         return self.exercises[name]
 
     def __call__(self, function: Callable) -> Callable:
@@ -117,9 +111,7 @@ class Checker:
             return function
         if message:
             scores.record(self.lesson, f"exercise:{name}", correct=False, kind="exercise")
-            print(
-                f"{name}: not right yet. {message}\nUntil it is right the lesson goes on with the reference answer."
-            )
+            print(f"{name}: not right yet. {message}\nUntil it is right the lesson goes on with the reference answer.")
         else:
             print(
                 f"{name}: not attempted yet. Write its body in the cell above, run that cell, then this one. "

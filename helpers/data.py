@@ -15,9 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data"
 
 
-def digits(
-    test_size: int = 261, seed: int = 0
-) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def digits(test_size: int = 261, seed: int = 0) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return ((x_train, y_train), (x_test, y_test)): 1,797 handwritten digits of 8×8 pixels.
 
     x: float32 (n, 64), each pixel from 0 to 1. y: int32 (n,), from 0 to 9. The default leaves
@@ -64,9 +62,7 @@ class Table:
 
     def __str__(self) -> str:
         names = list(self.rows[0])
-        cells = [names] + [
-            ["" if row[name] is None else str(row[name]) for name in names] for row in self.rows
-        ]
+        cells = [names] + [["" if row[name] is None else str(row[name]) for name in names] for row in self.rows]
         widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
         right = [all(not isinstance(row[name], str) for row in self.rows) for name in names]
 

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,7 +44,7 @@ def cgroup_limits(root: str = "/sys/fs/cgroup") -> tuple[float, float]:
 
     Reads version 2 files first (`cpu.max`, `memory.max`), then version 1.
     """
-    quota, period = (_read(f"{root}/cpu.max").split() + ["", ""])[:2]
+    quota, period = [*_read(f"{root}/cpu.max").split(), "", ""][:2]
     if not quota:
         quota, period = _read(f"{root}/cpu/cpu.cfs_quota_us"), _read(f"{root}/cpu/cpu.cfs_period_us")
     memory = _read(f"{root}/memory.max") or _read(f"{root}/memory/memory.limit_in_bytes")
@@ -111,10 +112,8 @@ def logical_devices(n: int) -> list[str]:
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 64:
         raise ValueError(f"logical_devices needs a whole number of devices from 1 to 64, not {n!r}.")
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    try:
+    with suppress(RuntimeError):  # TensorFlow's devices are fixed already; below we see whether they are those
         _split(tf, tf.config.list_physical_devices(kind), n)
-    except RuntimeError:  # TensorFlow's devices are fixed already; below we see whether they are those
-        pass
     there = [device.name.removeprefix("/device:") for device in tf.config.list_logical_devices(kind)]
     enough = len(there) == n or (kind == "GPU" and len(tf.config.list_physical_devices("GPU")) >= n)
     if not enough:

@@ -30,14 +30,10 @@ _STYLE = {
 }
 
 
-def figure(
-    columns: int = 1, *, width: float = 7.5, height: float = 3.2, **options
-) -> tuple[Figure, list[Axes]]:
+def figure(columns: int = 1, *, width: float = 7.5, height: float = 3.2, **options) -> tuple[Figure, list[Axes]]:
     """Return (figure, list of its `columns` axes) in the house style; sizes in inches."""
     with plt.rc_context(_STYLE):
-        fig, axes = plt.subplots(
-            1, columns, figsize=(width, height), squeeze=False, layout="constrained", **options
-        )
+        fig, axes = plt.subplots(1, columns, figsize=(width, height), squeeze=False, layout="constrained", **options)
     return fig, list(axes[0])
 
 
@@ -60,9 +56,7 @@ def show(fig: Figure, alt: str) -> None:
     from IPython.display import display  # noqa: PLC0415  (only a notebook shows figures)
 
     if len(alt.split()) < 5:
-        raise ValueError(
-            f"show needs alt text that says what the figure shows, in five words or more, not {alt!r}."
-        )
+        raise ValueError(f"show needs alt text that says what the figure shows, in five words or more, not {alt!r}.")
     bundle = {"image/png": png(fig), "text/plain": f"Figure: {alt}"}
     plt.close(fig)
     display(bundle, raw=True, metadata={"image/png": {"alt": alt}})

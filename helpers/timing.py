@@ -100,9 +100,7 @@ def median_interval(n: int, confidence: float = 0.95) -> tuple[int, int]:
     return max(n // 2 - 1, 0), n - 1 - max(n // 2 - 1, 0)
 
 
-def compare(
-    a: Callable[[], object], b: Callable[[], object], *, repeats: int = 15, warmup: int = 2
-) -> Comparison:
+def compare(a: Callable[[], object], b: Callable[[], object], *, repeats: int = 15, warmup: int = 2) -> Comparison:
     """Time `a()` against `b()` in turns (a b, b a, a b, …), so that a slow minute strikes both.
 
     Returns the median of the paired ratios time(a) / time(b), with its 95% interval.
