@@ -49,16 +49,19 @@ def find(*patterns: str, folder: Path = NOTEBOOKS) -> list[Path]:
 
 
 def read(path: Path | str) -> NotebookNode:
-    """Read a notebook of any format 4.
+    """Read a notebook, as it stands: nbformat's own reader would give cells without an id a random one.
 
     Raises:
         ValueError: the file is not a notebook.
     """
     try:
-        return nbformat.read(path, as_version=4)
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError) as problem:
-        reason = f"{problem}".splitlines()[0]
+        nb = nbformat.reader.reads(Path(path).read_text(encoding="utf-8"))
+        nb = nb if nb.nbformat == 4 else nbformat.convert(nb, 4)
+        nbformat.validate(normalise(nb))
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError, KeyError) as problem:
+        reason = f"{problem}".splitlines()[0][:100]
         raise ValueError(f"{Path(path).name} is not a notebook ({reason}): restore it from git.") from None
+    return nb
 
 
 def write(nb: NotebookNode, path: Path | str) -> None:
