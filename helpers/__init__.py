@@ -55,6 +55,7 @@ class _QuietTensorFlow(importlib.abc.MetaPathFinder):
             with native_stderr_hidden():
                 load(module)
                 module.config.list_physical_devices()
+            module.get_logger().setLevel("WARNING")  # its Python half announces every strategy otherwise
 
         spec.loader.exec_module = load_quietly
         return spec

@@ -1,4 +1,7 @@
-"""House style for figures: safe for colour-blind readers, legible on light and dark pages, described in words."""
+"""House style for figures: safe for colour-blind readers, legible on light and dark pages, described in words.
+
+Importing this module sets matplotlib's defaults for the kernel, so that whatever a learner draws fits in.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +33,19 @@ _STYLE = {
 }
 
 
+plt.rcParams.update(_STYLE)
+
+
 def figure(columns: int = 1, *, width: float = 7.5, height: float = 3.2, **options) -> tuple[Figure, list[Axes]]:
     """Return (figure, list of its `columns` axes) in the house style; sizes in inches."""
-    with plt.rc_context(_STYLE):
-        fig, axes = plt.subplots(1, columns, figsize=(width, height), squeeze=False, layout="constrained", **options)
+    fig, axes = plt.subplots(1, columns, figsize=(width, height), squeeze=False, layout="constrained", **options)
     return fig, list(axes[0])
 
 
 def png(fig: Figure) -> bytes:
     """Return the figure as PNG bytes, without the date and version that would change on every run."""
     buffer = io.BytesIO()
-    with plt.rc_context(_STYLE):
-        fig.savefig(buffer, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True})
+    fig.savefig(buffer, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True})
     return buffer.getvalue()
 
 

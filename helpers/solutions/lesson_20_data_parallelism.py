@@ -12,7 +12,7 @@ from helpers.solutions import Exercise
 def average_gradients(gradients, shard_sizes):
     """Gradient of the mean loss over all examples: shards weighted by their sizes, empty ones left out."""
     total = sum(shard_sizes)
-    return sum(size / total * g for g, size in zip(gradients, shard_sizes) if size > 0)
+    return sum(size / total * g for g, size in zip(gradients, shard_sizes, strict=True) if size > 0)
 
 
 def _plain_mean(gradients, shard_sizes):
