@@ -1,0 +1,228 @@
+"""A real JupyterLab and a real Chromium for tests: fixtures `chromium`, `jupyter` and `lab`.
+
+    def test_lesson(lab):
+        notebook = lab.open(ROOT / "notebooks" / "20_data_parallelism.ipynb")  # a copy; or a list of sources
+        notebook.run_all()
+        notebook.assert_quiet()
+        notebook.panel.get_by_role("button", name="Check").first.click()
+
+The server has its own token, port, settings and scores and is gone after the tests, kernels included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+SWITCHES = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+def find_browser() -> str:
+    """Return the path of a Chromium; without one, fail in CI and skip elsewhere, saying how to get it."""
+    named = os.environ.get("COURSE_BROWSER")
+    found = shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found:
+        return found
+    looked = f"COURSE_BROWSER={named} is not there" if named else "No Chromium was found"
+    sentence = f"{looked}: `apt-get install chromium`, or set COURSE_BROWSER to the path of Chromium or Chrome."
+    if os.environ.get("CI"):
+        pytest.fail(sentence, pytrace=False)
+    pytest.skip(sentence)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator:
+    """One browser for the tests of a module.
+
+    Not of the session: while it is open, an event loop counts as running in this thread, and other tests
+    could not use theirs.
+    """
+    path = find_browser()
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(SWITCHES))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Server:
+    """A running JupyterLab server: its address with token, the folder it serves, where scores go."""
+
+    url: str
+    token: str
+    root: Path
+    scores: Path
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Give the server its own folders, and no news pop-up that would cover the page."""
+    names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+    own = {name: str(home / name.lower()) for name in names}
+    for folder in own.values():
+        Path(folder).mkdir()
+    page = Path(own["JUPYTER_CONFIG_DIR"]) / "labconfig"
+    page.mkdir()
+    disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    (page / "page_config.json").write_text(json.dumps(disabled))
+    return {**os.environ, **own, "COURSE_SCORES": str(home / "scores.sqlite")}
+
+
+def _address(runtime: Path, process: subprocess.Popen, log: Path) -> dict:
+    """Wait until the server has written where it listens."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for file in runtime.glob("jpserver-*.json"):
+            try:
+                return json.loads(file.read_text())
+            except ValueError:
+                break  # half written
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
+
+
+def end(process: subprocess.Popen) -> None:
+    """End a process and all its descendants, politely for five seconds, then surely."""
+    try:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return
+    family[0].terminate()
+    for survivor in psutil.wait_procs(family, timeout=5)[1]:
+        survivor.kill()
+    process.wait()
+    psutil.wait_procs(family, timeout=5)
+
+
+@pytest.fixture(scope="session")
+def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests; it listens on the loopback only."""
+    find_browser()
+    home = tmp_path_factory.mktemp("jupyter")
+    root, log, token = home / "root", home / "server.log", secrets.token_hex(16)
+    root.mkdir()
+    environment = _environment(home)
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
+        f"--ServerApp.port={_free_port()}", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}",
+        "--LabApp.expose_app_in_browser=True", "--ServerApp.shutdown_no_activity_timeout=600",
+    ]  # fmt: skip
+    with log.open("w") as output:
+        process = subprocess.Popen(command, env=environment, cwd=root, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        url = _address(Path(environment["JUPYTER_RUNTIME_DIR"]), process, log)["url"]
+        yield Server(url, token, root, Path(environment["COURSE_SCORES"]))
+    finally:
+        end(process)
+
+
+def _free_port() -> int:
+    import socket  # noqa: PLC0415
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]  # taken meanwhile? the server then tries others and says which
+
+
+class Notebook:
+    """A notebook open in a tab of the page."""
+
+    def __init__(self, page, name: str) -> None:
+        self.page, self.name = page, name
+        self.panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+
+    def _do(self, body: str) -> object:
+        """Run JavaScript with `app` and `panel`, this notebook's."""
+        return self.page.evaluate(
+            f"""async (name) => {{
+              const app = window.jupyterapp;
+              const panel = await app.commands.execute("docmanager:open", {{ path: name }});
+              await panel.context.ready;
+              {body}
+            }}""",
+            self.name,
+        )
+
+    def ready(self) -> Notebook:
+        """Wait until the kernel answers. The page's own idle mark is no sign of that."""
+        self._do("await panel.sessionContext.ready; await panel.sessionContext.session.kernel.info;")
+        return self
+
+    def run_all(self) -> None:
+        """Run every cell and wait for the last."""
+        self.ready()
+        self._do('await app.commands.execute("notebook:run-all-cells");')
+
+    def restart(self) -> None:
+        """Restart the kernel, as the menu does after its question, and wait until it answers."""
+        self._do("await panel.sessionContext.session.kernel.restart();")
+        self.ready()
+
+    def cells(self) -> list[dict]:
+        """Return the cells with their outputs as they are now."""
+        return self._do("return panel.content.model.toJSON().cells;")
+
+    def assert_quiet(self) -> None:
+        """No cell has failed or written to stderr."""
+        for cell in self.cells():
+            for output in cell.get("outputs", []):
+                loud = output["output_type"] == "error" or output.get("name") == "stderr"
+                assert not loud, f"{cell['source']}\n{output}"
+
+
+class Lab:
+    """JupyterLab in a page; `open` puts a notebook into a new tab and starts its kernel."""
+
+    def __init__(self, page, server: Server) -> None:
+        self.page, self.server = page, server
+        self._opened = 0
+        page.goto(f"{server.url}lab?reset&token={server.token}")
+        page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
+
+    def open(self, source: Path | list[str] | nbformat.NotebookNode) -> Notebook:
+        """Open a copy of a notebook file, a notebook in memory, or one made of these cells."""
+        self._opened += 1
+        name = f"test_{self._opened}_{secrets.token_hex(3)}.ipynb"
+        if isinstance(source, list):
+            cells = [nbformat.v4.new_code_cell(text) for text in source]
+            spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+            source = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": spec})
+        if isinstance(source, Path):
+            shutil.copy(source, self.server.root / name)
+        else:
+            nbformat.write(source, self.server.root / name)
+        return Notebook(self.page, name).ready()
+
+    def theme(self, name: str) -> None:
+        """Change the theme: "JupyterLab Light" or "JupyterLab Dark"."""
+        self.page.evaluate('name => window.jupyterapp.commands.execute("apputils:change-theme", { theme: name })', name)
+        light = "true" if name.endswith("Light") else "false"
+        self.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
+
+
+@pytest.fixture(scope="module")
+def lab(chromium, jupyter: Server) -> Iterator[Lab]:
+    """JupyterLab, open in one page for all tests of a module."""
+    context = chromium.new_context(viewport={"width": 1200, "height": 1000}, accept_downloads=True)
+    context.set_default_timeout(20000)
+    yield Lab(context.new_page(), jupyter)
+    context.close()
