@@ -21,6 +21,7 @@ import psutil
 from helpers import notebook_format as form
 
 SAMPLES_PER_SECOND = 5
+ROLLUP = "/proc/{}/smaps_rollup"
 MARK = "COURSE_RUN"  # in the environment of a run's processes, so that even one that escaped is found
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 PAPERMILL_NOTE = "papermill-error-cell-tag"  # cells that papermill adds to a copy that failed
@@ -139,7 +140,7 @@ class _Watch:
     def __init__(self, process: subprocess.Popen, mark: str) -> None:
         self.process, self.mark = process, mark
         self.seen: dict[int, psutil.Process] = {}
-        self.peak, self.measure = 0.0, "PSS" if os.path.exists("/proc/self/smaps_rollup") else "RSS"
+        self.peak, self.measure = 0.0, "PSS" if os.path.exists(ROLLUP.format("self")) else "RSS"
 
     def until_end(self, deadline: float, stop: threading.Event) -> str:
         """Sample until the process ends; return "" or why it must be ended: timeout, interrupted."""
@@ -166,7 +167,7 @@ class _Watch:
         with suppress(psutil.Error, OSError, StopIteration, ValueError):
             if self.measure == "RSS":
                 return process.memory_info().rss
-            with open(f"/proc/{process.pid}/smaps_rollup", "rb") as rollup:
+            with open(ROLLUP.format(process.pid), "rb") as rollup:
                 return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith(b"Pss:"))
         return 0.0
 
