@@ -22,19 +22,19 @@ class NotSolved(AssertionError):
     """Raised under COURSE_STRICT=1 where an exercise is unsolved or wrong."""
 
 
-def same(got: object, wanted: object, tolerance: float) -> bool:
-    """Whether two results agree in structure, shape and value; NaN and wrong types never agree."""
+def same(got: object, wanted: object, tolerance: float, *, equal_nan: bool = False) -> bool:
+    """Whether two results agree in structure, shape and value; NaN agrees with NaN only if `equal_nan`."""
     if isinstance(wanted, dict):
         return (
             isinstance(got, dict)
             and got.keys() == wanted.keys()
-            and all(same(got[key], wanted[key], tolerance) for key in wanted)
+            and all(same(got[key], wanted[key], tolerance, equal_nan=equal_nan) for key in wanted)
         )
     if isinstance(wanted, (list, tuple)):
         return (
             isinstance(got, (list, tuple))
             and len(got) == len(wanted)
-            and all(same(g, w, tolerance) for g, w in zip(got, wanted, strict=True))
+            and all(same(g, w, tolerance, equal_nan=equal_nan) for g, w in zip(got, wanted, strict=True))
         )
     if isinstance(wanted, str) or wanted is None:
         return got == wanted
@@ -42,11 +42,12 @@ def same(got: object, wanted: object, tolerance: float) -> bool:
         got, wanted = np.asarray(got, dtype=np.float64), np.asarray(wanted, dtype=np.float64)
     except (TypeError, ValueError):
         return False
-    return got.shape == wanted.shape and bool(np.allclose(got, wanted, rtol=tolerance, atol=tolerance))
+    return got.shape == wanted.shape and np.allclose(got, wanted, rtol=tolerance, atol=tolerance, equal_nan=equal_nan)
 
 
 def _brief(value: object) -> str:
     """A value in a few lines: what fits is shown, what does not is described."""
+    value = value.item() if isinstance(value, np.generic) else value
     text = np.array2string(value, precision=6, threshold=12) if isinstance(value, np.ndarray) else repr(value)
     return text if len(text) <= 240 else text[:237] + "…"
 
@@ -72,7 +73,7 @@ def _verdict(exercise: Exercise, function: Callable) -> str | None:
             return ""
         except Exception as problem:
             return f"With\n{_arguments(exercise.solution, arguments)}\nit raised {type(problem).__name__}: {problem}"
-        alive = [m for m in alive if same(got, _call(m[0], arguments), exercise.tolerance)]
+        alive = [m for m in alive if same(got, _call(m[0], arguments), exercise.tolerance, equal_nan=True)]
         if first is None and not same(got, wanted, exercise.tolerance):
             first = (arguments, got, wanted)
     if first is None:
