@@ -99,11 +99,12 @@ def _open(path: Path) -> sqlite3.Connection:
         if version < VERSION:
             connection.execute(_TABLE)
             connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("DELETE FROM attempts WHERE 0")  # fails where the file may only be read
         return connection
     except (OSError, sqlite3.Error, _Unusable) as problem:
         if connection is not None:
             connection.close()
-        if "locked" in str(problem):
+        if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
             raise TimeoutError(
                 f"The scores file {_short(path)} was busy for {_BUSY_SECONDS:.0f} s: "
                 "close the other program that uses it and try again."

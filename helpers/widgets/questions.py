@@ -75,7 +75,7 @@ def _check_options(question: dict) -> None:
         raise QuestionError("two options have the same text: change one")
 
 
-_CHECKS = {"text": _check_text, "choice": _check_options, "choices": _check_options, "number": lambda _: None}
+_CHECKS = {"choice": _check_options, "choices": _check_options, "number": lambda _: None, "text": _check_text}
 
 
 @functools.cache
@@ -97,11 +97,12 @@ def _schema_problem(question: object) -> str | None:
     """What the schema has against one question, said about its own kind rather than about all four."""
     validator, best_match, parts = _validator()
     kind = question.get("kind") if isinstance(question, dict) else None
-    errors = (
-        list(validator({"$defs": parts, "$ref": f"#/$defs/{kind}"}).iter_errors(question)) if kind in _CHECKS else []
-    )
-    whole = validator({"$defs": parts, "$ref": "#/$defs/question"})
-    problem = best_match(errors or whole.iter_errors(question))
+    if isinstance(question, dict) and str(kind) not in _CHECKS:
+        return f"its kind is {kind!r}: it must be one of {', '.join(_CHECKS)}"
+    problem = None
+    for part in [kind, "question"] if kind else ["question"]:
+        errors = validator({"$defs": parts, "$ref": f"#/$defs/{part}"}).iter_errors(question)
+        problem = problem or best_match(errors)
     if problem is None:
         return None
     place = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in problem.absolute_path).lstrip(".")
