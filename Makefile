@@ -1,6 +1,6 @@
 # Every target makes the environment first if it is missing or older than the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test run refresh check format new lock clean
+.PHONY: help setup lab test run refresh check format new badge lock clean
 PYTHON ?= python3
 BIN := .venv/bin
 NB ?=
@@ -34,6 +34,9 @@ format: setup  ## put modules and notebooks in their normal form
 
 new: setup  ## start a lesson from the template (NB=35_my_concept)
 	@$(BIN)/python -m helpers.notebooks new $(NB)
+
+badge: setup  ## write the README's Binder badge for the address in pyproject.toml
+	@$(BIN)/python -m helpers.address
 
 lock: setup  ## compile requirements.txt anew from pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
