@@ -181,6 +181,10 @@ class Notebook:
         """Return the cells with their outputs as they are now."""
         return self._do("return panel.content.model.toJSON().cells;")
 
+    def state(self) -> list:
+        """Return what keys could change in the notebook: its cells' sources, kinds and counts."""
+        return [(cell["cell_type"], cell["source"], cell.get("execution_count")) for cell in self.cells()]
+
     def assert_quiet(self) -> None:
         """No cell has failed or written to stderr."""
         for cell in self.cells():
