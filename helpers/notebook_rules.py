@@ -19,7 +19,7 @@ LONGEST_CELL = 40  # non-empty lines
 LARGEST_PNG = 60  # KB of 1,000 bytes
 LONGEST_SLEEP = 0.5  # s; a lesson may imitate a slow machine, and may not wait in the hope that one is ready
 
-REMOVED = {  # from Keras 3 or TensorFlow 2.21, with what stands in their place
+REMOVED = {  # from Keras 3 or TensorFlow 2.21, or deprecated there, with what stands in their place
     r"\bget_scaled_loss\b": "optimizer.scale_loss(loss)",
     r"\bget_unscaled_gradients\b": "optimizer.apply(gradients, variables), which unscales them itself",
     r"LossScaleOptimizer\([^)]*\bdynamic\s*=": "LossScaleOptimizer(inner, initial_scale=...)",
@@ -255,7 +255,7 @@ def removed_api(notebook: Notebook) -> Breaches:
     for number, cell in enumerate(notebook.nb.cells, start=1):
         for pattern, instead in REMOVED.items():
             if number not in excused and (found := re.search(pattern, cell.source)):
-                yield number, f"{found[0]} no longer exists: use {instead} (or tag a note about it: migration)."
+                yield number, f"{found[0]} is removed or deprecated: use {instead} (or tag a note about it: migration)."
 
 
 @rule("half-compared")

@@ -22,7 +22,9 @@ from helpers.execution import Outcome, run_notebook
 
 ESCAPES = """
 import subprocess, sys
-subprocess.Popen([sys.executable, '-c', 'import time; time.sleep({})'], start_new_session=True)
+sleeper = "import time; time.sleep({})"
+parent = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {{sleeper!r}}], start_new_session=True)"
+subprocess.run([sys.executable, "-c", parent])  # the sleeper's parent has ended: no descent leads to it
 """
 CHILD = """
 import subprocess, sys
