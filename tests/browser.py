@@ -33,6 +33,18 @@ SWITCHES = (
 )  # fmt: skip
 
 
+# The server ends when the pipe from the tests closes, so even where the tests are killed.
+SERVE = """
+import os, signal, sys, threading
+def watch():
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=watch, daemon=True).start()
+from jupyterlab.labapp import main
+main()
+"""
+
+
 def find_browser() -> str:
     """Return the path of a Chromium; without one, fail in CI and skip elsewhere, saying how to get it."""
     named = os.environ.get("COURSE_BROWSER")
@@ -122,12 +134,14 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root.mkdir()
     environment = _environment(home)
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
+        sys.executable, "-c", SERVE, "--no-browser", "--allow-root", "--ip=127.0.0.1",
         f"--ServerApp.port={_free_port()}", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}",
-        "--LabApp.expose_app_in_browser=True", "--ServerApp.shutdown_no_activity_timeout=600",
+        "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
     with log.open("w") as output:
-        process = subprocess.Popen(command, env=environment, cwd=root, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env=environment, cwd=root, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
+        )
     try:
         url = _address(Path(environment["JUPYTER_RUNTIME_DIR"]), process, log)["url"]
         yield Server(url, token, root, Path(environment["COURSE_SCORES"]))
@@ -185,6 +199,10 @@ class Notebook:
         """Return what keys could change in the notebook: its cells' sources, kinds and counts."""
         return [(cell["cell_type"], cell["source"], cell.get("execution_count")) for cell in self.cells()]
 
+    def close(self) -> None:
+        """End the kernel and close the tab, with nothing saved."""
+        self._do("await panel.sessionContext.shutdown(); panel.context.model.dirty = false; panel.dispose();")
+
     def assert_quiet(self) -> None:
         """No cell has failed or written to stderr."""
         for cell in self.cells():
@@ -194,18 +212,19 @@ class Notebook:
 
 
 class Lab:
-    """JupyterLab in a page; `open` puts a notebook into a new tab and starts its kernel."""
+    """JupyterLab in a page; `open` shows a notebook and starts its kernel, and ends the one before."""
 
     def __init__(self, page, server: Server) -> None:
         self.page, self.server = page, server
-        self._opened = 0
+        self._open: Notebook | None = None
         page.goto(f"{server.url}lab?reset&token={server.token}")
         page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
 
     def open(self, source: Path | list[str] | nbformat.NotebookNode) -> Notebook:
         """Open a copy of a notebook file, a notebook in memory, or one made of these cells."""
-        self._opened += 1
-        name = f"test_{self._opened}_{secrets.token_hex(3)}.ipynb"
+        if self._open:
+            self._open.close()
+        name = f"test_{secrets.token_hex(4)}.ipynb"
         if isinstance(source, list):
             cells = [nbformat.v4.new_code_cell(text) for text in source]
             spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -214,7 +233,8 @@ class Lab:
             shutil.copy(source, self.server.root / name)
         else:
             nbformat.write(source, self.server.root / name)
-        return Notebook(self.page, name).ready()
+        self._open = Notebook(self.page, name)
+        return self._open.ready()
 
     def theme(self, name: str) -> None:
         """Change the theme: "JupyterLab Light" or "JupyterLab Dark"."""

@@ -49,10 +49,12 @@ function explanation(question, result) {
 }
 
 function verdict(question, result) {
-  const head = note(result.correct, el("strong", {}, result.correct ? "Correct." : "Not right."));
+  const wrong = result.notes.some((n) => n.right === false);
+  const word = result.correct ? "Correct." : question.kind === "choices" && !wrong ? "Not complete." : "Not right.";
+  const head = note(result.correct, el("strong", {}, word));
   const notes = result.notes.map((n) => note(n.right, ...rich(n.text)));
   const only = notes.length === 1 && result.notes[0].right === result.correct && question.kind !== "choices";
-  if (only) return [note(result.correct, el("strong", {}, result.correct ? "Correct. " : "Not right. "), ...rich(result.notes[0].text))];
+  if (only) return [note(result.correct, el("strong", {}, `${word} `), ...rich(result.notes[0].text))];
   return [head, ...notes];
 }
 
@@ -102,7 +104,7 @@ function card(question, number, total, submit) {
   return { form, restore, update: (saved) => { points.textContent = score(question, saved); } };
 }
 
-const NOT_SAVED = "Graded, but not saved: no kernel answered. Run this cell again, then answer once more.";
+const NOT_SAVED = "Not saved yet: the kernel is busy or gone. If this line stays, run this cell again and answer once more.";
 
 function render({ model, el: host }) {
   const questions = model.get("questions");

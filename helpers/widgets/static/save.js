@@ -1,7 +1,7 @@
 // Save: the kernel sends the scores, the browser offers them as a file. Load: the other way round.
 import { el, keepKeys } from "./dom.js";
 
-const NO_KERNEL = "No kernel answered: run this cell again, then try once more.";
+const NO_KERNEL = "Waiting for the kernel: it is busy or gone. If this line stays, run this cell again and try once more.";
 
 function download(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
