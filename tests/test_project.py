@@ -197,3 +197,10 @@ def test_importing_a_helper_imports_no_tensorflow(module):
 
 def test_this_is_a_python_that_the_course_supports():
     assert platform.python_version() in SpecifierSet(PROJECT["requires-python"])
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["format", "--check"]], ids=lambda words: words[0])
+def test_ruff_finds_nothing_in_modules_and_notebooks(arguments):
+    command = [sys.executable, "-m", "ruff", *arguments, "--no-cache", "."]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{result.stdout}{result.stderr}\nmake format mends most of this."
