@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import nbformat
 import pytest
+from browser import find_browser
 
 from helpers import widgets
 from helpers.widgets import base, questions
@@ -26,7 +28,7 @@ def _quiz(*ids: str) -> list[str]:
 
 
 def _attempts(lab, item: str) -> list[tuple]:
-    with sqlite3.connect(lab.server.scores) as connection:
+    with closing(sqlite3.connect(lab.server.scores)) as connection:
         query = "SELECT correct, answer FROM attempts WHERE item = ? ORDER BY time, rowid"
         return [(bool(c), json.loads(a)) for c, a in connection.execute(query, (item,))]
 
@@ -44,6 +46,17 @@ def _tab_to_widget(lab, most: int = 40) -> None:
         if lab.page.evaluate("() => Boolean(document.activeElement.closest('.course'))"):
             return
     raise AssertionError("The Tab key never reached the widget.")
+
+
+def test_without_a_browser_the_tests_say_how_to_get_one(monkeypatch):
+    monkeypatch.setenv("COURSE_BROWSER", "no-such-browser")
+    monkeypatch.delenv("CI", raising=False)
+    remedy = "no-such-browser is not there: `apt-get install chromium`, or set COURSE_BROWSER"
+    with pytest.raises(pytest.skip.Exception, match=remedy):
+        find_browser()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match=remedy):
+        find_browser()
 
 
 def test_a_choice_by_keyboard_alone_and_the_score_after_a_restart(lab):

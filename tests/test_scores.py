@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,20 @@ import pytest
 from helpers import scores
 
 
+def _count(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT count(*) FROM attempts").fetchone()[0]
+
+
 @pytest.fixture(autouse=True)
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "new folder" / "scores.sqlite"
     monkeypatch.setenv("COURSE_SCORES", str(path))
     monkeypatch.delenv("BINDER_SERVICE_HOST", raising=False)
     monkeypatch.setattr(scores, "_memory", {})
-    return path
+    yield path
+    for kept in scores._memory.values():
+        kept.close()
 
 
 def test_best_attempt_is_the_score_and_the_last_answer_is_shown(file):
@@ -33,7 +42,7 @@ def test_best_attempt_is_the_score_and_the_last_answer_is_shown(file):
     score = scores.best("20_a")["q"]
     assert (score.points, score.max_points, score.correct, score.attempts) == (2, 2, True, 3)
     assert score.answer is None
-    assert sqlite3.connect(file).execute("SELECT count(*) FROM attempts").fetchone() == (4,)
+    assert _count(file) == 4
 
 
 def test_nothing_done_yet():
@@ -136,7 +145,7 @@ def test_what_was_kept_in_memory_moves_to_the_disk_when_it_can(tmp_path, monkeyp
     blocked.unlink()
     scores.record("20_a", "q", correct=False)
     assert scores.best("20_a")["q"].attempts == 2
-    assert sqlite3.connect(blocked / "scores.sqlite").execute("SELECT count(*) FROM attempts").fetchone() == (2,)
+    assert _count(blocked / "scores.sqlite") == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or sys.platform == "win32", reason="needs POSIX permissions")
@@ -167,11 +176,11 @@ def test_a_foreign_file_is_left_alone(file, content):
 
 def test_a_file_of_a_newer_course_is_left_alone(file):
     scores.record("20_a", "q", correct=True)
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA user_version = 99")
     assert "newer version of this course" in scores.where()
     scores.record("20_a", "q", correct=True)
-    assert sqlite3.connect(file).execute("SELECT count(*) FROM attempts").fetchone() == (1,)
+    assert _count(file) == 1
 
 
 def test_a_file_held_by_another_program_is_named(file, monkeypatch):
@@ -181,7 +190,7 @@ def test_a_file_held_by_another_program_is_named(file, monkeypatch):
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(TimeoutError, match=r"scores\.sqlite was busy .* close the other program"):
         scores.record("20_a", "q", correct=True)
-    other.execute("ROLLBACK")
+    other.close()
     scores.record("20_a", "q", correct=True)
 
 
