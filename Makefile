@@ -8,9 +8,14 @@ NB ?=
 help:  ## list what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-.venv/.ready: requirements.txt pyproject.toml
+# PYTHON=... on the command line asks for that interpreter even where an environment stands.
+NAMED := $(filter command,$(origin PYTHON))
+.PHONY: again
+again:
+
+.venv/.ready: requirements.txt pyproject.toml $(if $(NAMED),again)
 	@command -v $(PYTHON) >/dev/null || { echo "Set-up stopped. There is no $(PYTHON) here: install Python 3.11, 3.12 or 3.13."; exit 1; }
-	@$(PYTHON) helpers/bootstrap.py $(if $(filter command line environment,$(origin PYTHON)),$(PYTHON))
+	@$(PYTHON) helpers/bootstrap.py $(if $(NAMED),$(PYTHON))
 
 setup: .venv/.ready  ## make .venv from the lock
 

@@ -50,9 +50,10 @@ def png(fig: Figure) -> bytes:
 
 
 def show(fig: Figure, alt: str) -> None:
-    """Display a figure with `alt`, the sentence that tells what it shows to whoever does not see it.
+    """Display a figure with `alt`, the sentence that tells what it shows, also to whoever does not see it.
 
-    The sentence travels as the image's alternative text and as the output's plain-text form.
+    The sentence stands under the figure as a caption, since JupyterLab reads no alternative text from an
+    output; it also travels as the image's alternative text and plain-text form, for viewers that do.
 
     Raises:
         ValueError: `alt` is missing or too short to tell anything.
@@ -64,3 +65,4 @@ def show(fig: Figure, alt: str) -> None:
     bundle = {"image/png": png(fig), "text/plain": f"Figure: {alt}"}
     plt.close(fig)
     display(bundle, raw=True, metadata={"image/png": {"alt": alt}})
+    display({"text/markdown": f"*{alt}*", "text/plain": alt}, raw=True)

@@ -21,12 +21,13 @@ def test_png_is_the_same_twice_and_small():
     assert len(first) < 60_000
 
 
-def test_alt_text_travels_with_the_image():
+def test_alt_text_travels_with_the_image_and_stands_below_it():
     InteractiveShell.instance()
     with capture_output() as captured:
         plotting.show(draw(), "A line that rises from zero to one.")
-    (output,) = captured.outputs
+    output, caption = captured.outputs
     assert output.metadata["image/png"]["alt"] == "A line that rises from zero to one."
+    assert caption.data["text/markdown"] == "*A line that rises from zero to one.*"
     assert output.data["text/plain"] == "Figure: A line that rises from zero to one."
 
 
