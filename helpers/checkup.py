@@ -218,7 +218,7 @@ def _gpu() -> tuple[bool, str]:
     if machine().gpus:
         return True, (
             f"{', '.join(machine().gpus)} is here, but TensorFlow does not see it, so lessons run on the CPU. To use "
-            "it on Linux: `.venv/bin/pip install 'tensorflow[and-cuda]'` at the same version"
+            f"it on Linux: `.venv/bin/python -m pip install 'tensorflow[and-cuda]=={installed('tensorflow')}'`"
         )
     return True, "none, and none is needed: replicas share the CPU, so results are real and speed-ups are not"
 
@@ -235,3 +235,4 @@ def verdict(findings: list[Finding]) -> str:
 if __name__ == "__main__":
     everything = [*requirements(), *machine()]
     print(*everything, verdict(everything), sep="\n")
+    sys.exit(not all(finding.ok for finding in everything))

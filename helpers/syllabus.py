@@ -93,7 +93,7 @@ def routes() -> list[Route]:
 
 
 def strategies() -> list[dict[str, str]]:
-    """Return the ways to cut training over devices: name, cut, best_for, trade_off, communication, lesson."""
+    """Return the ways to cut training over devices: strategy, cuts, best for, trade-off, sends, lesson."""
     return _read()["strategies"]
 
 
