@@ -10,10 +10,10 @@ help:  ## list what there is
 
 # PYTHON=... on the command line asks for that interpreter even where an environment stands.
 NAMED := $(filter command,$(origin PYTHON))
-.PHONY: again
-again:
+.PHONY: .again
+.again:
 
-.venv/.ready: requirements.txt pyproject.toml $(if $(NAMED),again)
+.venv/.ready: requirements.txt pyproject.toml $(if $(NAMED),.again)
 	@command -v $(PYTHON) >/dev/null || { echo "Set-up stopped. There is no $(PYTHON) here: install Python 3.11, 3.12 or 3.13."; exit 1; }
 	@$(PYTHON) helpers/bootstrap.py $(if $(NAMED),$(PYTHON))
 
