@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -58,32 +59,56 @@ def _arguments(function: Callable, arguments: tuple) -> str:
 
 
 def _call(function: Callable, arguments: tuple) -> object:
-    return function(*copy.deepcopy(arguments))  # a function that changes its arguments must not spoil the oracle
+    """Call with copies, since a function that changes its arguments must not spoil the oracle, and quietly."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return function(*copy.deepcopy(arguments))
+
+
+def _outcome(function: Callable, arguments: tuple) -> object:
+    """What comes of a call: its result, or the exception that it raised."""
+    try:
+        return _call(function, arguments)
+    except NotImplementedError:
+        raise
+    except (Exception, SystemExit) as problem:
+        return problem
+
+
+def _agree(exercise: Exercise, one: object, other: object) -> bool:
+    if isinstance(one, BaseException) or isinstance(other, BaseException):
+        return type(one) is type(other)
+    return same(one, other, exercise.tolerance, equal_nan=True)
+
+
+def _hint(exercise: Exercise, tried: list[tuple[tuple, object]], first: int) -> str:
+    """Name the known mistake that does what the learner's function did: in the case shown, and in most others."""
+    best, explained = "", 0
+    for mistake, hint in exercise.mistakes:
+        agrees = [_agree(exercise, got, _outcome(mistake, arguments)) for arguments, got in tried]
+        if agrees[first] and sum(agrees) > explained:
+            best, explained = f"\nHint: {hint}", sum(agrees)
+    return best
 
 
 def _verdict(exercise: Exercise, function: Callable) -> str | None:
     """Return None where the function is right, "" where it is still a stub, else what is wrong with it."""
-    alive = list(exercise.mistakes)  # those that explain every wrong result so far
-    first = None
-    for arguments in exercise.cases(np.random.default_rng(20)):
-        wanted = _call(exercise.solution, arguments)
-        try:
-            got = _call(function, arguments)
-        except NotImplementedError:
-            return ""
-        except Exception as problem:
-            return f"With\n{_arguments(exercise.solution, arguments)}\nit raised {type(problem).__name__}: {problem}"
-        alive = [m for m in alive if same(got, _call(m[0], arguments), exercise.tolerance, equal_nan=True)]
-        if first is None and not same(got, wanted, exercise.tolerance):
-            first = (arguments, got, wanted)
-    if first is None:
+    cases = list(exercise.cases(np.random.default_rng(20)))
+    try:
+        tried = [(arguments, _outcome(function, arguments)) for arguments in cases]
+    except NotImplementedError:
+        return ""
+    wanted = [_call(exercise.solution, arguments) for arguments in cases]
+    wrong = [i for i, want in enumerate(wanted) if not _agree(exercise, tried[i][1], want)]
+    if not wrong:
         return None
-    arguments, got, wanted = first
-    hint = f"\nHint: {alive[0][1]}" if alive else ""
-    return (
-        f"With\n{_arguments(exercise.solution, arguments)}\n"
-        f"it returned   {_brief(got)}\nand should be {_brief(wanted)}{hint}"
-    )
+    first = min(wrong, key=lambda i: isinstance(tried[i][1], BaseException))  # a result teaches more than an exception
+    arguments, got = tried[first]
+    with_these = f"With\n{_arguments(exercise.solution, arguments)}\n"
+    hint = _hint(exercise, tried, first)
+    if isinstance(got, BaseException):
+        return f"{with_these}it raised {type(got).__name__}: {got}{hint}"
+    return f"{with_these}it returned   {_brief(got)}\nand should be {_brief(wanted[first])}{hint}"
 
 
 class Checker:
@@ -92,6 +117,7 @@ class Checker:
     def __init__(self, lesson: str) -> None:
         self.lesson = lesson
         self.exercises = exercises(lesson)
+        self._last: dict[str, str | None] = {}
         if not self.exercises:
             raise ValueError(f"There are no exercises for the lesson {lesson!r}: use the notebook's own file name.")
 
@@ -103,16 +129,22 @@ class Checker:
 
     def __call__(self, function: Callable) -> Callable:
         """Judge `function` by its name; return it where it is correct, else the reference answer."""
-        name = function.__name__
+        name = getattr(function, "__name__", repr(function))
         exercise = self._find(name)
-        message = "" if function is exercise.solution else _verdict(exercise, function)
+        if function is exercise.solution:  # this cell again, after the reference took over
+            message = self._last.get(name, "")
+        else:
+            message = self._last[name] = _verdict(exercise, function)
+            if message != "":
+                scores.record(self.lesson, f"exercise:{name}", correct=message is None, kind="exercise")
         if message is None:
-            scores.record(self.lesson, f"exercise:{name}", correct=True, kind="exercise")
             print(f"{name}: correct. The lesson goes on with your function.")
             return function
         if message:
-            scores.record(self.lesson, f"exercise:{name}", correct=False, kind="exercise")
-            print(f"{name}: not right yet. {message}\nUntil it is right the lesson goes on with the reference answer.")
+            print(
+                f"{name}: not right yet. {message}\nUntil it is right the lesson goes on with the reference answer. "
+                "Correct the cell above, run that cell, then this one."
+            )
         else:
             print(
                 f"{name}: not attempted yet. Write its body in the cell above, run that cell, then this one. "

@@ -137,3 +137,39 @@ def test_source_is_the_function_itself():
     exec(solutions.source("20_data_parallelism", "replica_loss"), scope)
     assert scope["replica_loss"](np.array([1.0, 4.0]), 4) == 1.25
     assert importlib.util.find_spec("helpers.solutions.lesson_20_data_parallelism")
+
+
+def test_a_wrong_result_is_told_before_a_later_exception(capsys):
+    def scaled_learning_rate(step, base, k, warmup_steps):
+        return k * base * min(1, step / warmup_steps)  # wrong in the first case, raises in the fourth
+
+    checks.Checker(LESSONS[0])(scaled_learning_rate)
+    said = capsys.readouterr().out
+    assert "ZeroDivisionError" not in said
+    assert "starts at base, not at 0" in said
+
+
+def test_checking_again_keeps_the_last_verdict(capsys):
+    check = checks.Checker(LESSONS[0])
+    again = check(answer(lambda losses, global_batch_size: 1.0, "replica_loss"))
+    capsys.readouterr()
+    check(again)
+    assert "not right yet" in capsys.readouterr().out
+
+
+def test_leaving_and_warning_do_not_escape(capsys):
+    import sys  # noqa: PLC0415
+
+    check = checks.Checker(LESSONS[0])
+    check(answer(lambda losses, global_batch_size: sys.exit(1), "replica_loss"))
+    check(answer(lambda losses, global_batch_size: np.mean(losses), "replica_loss"))
+    captured = capsys.readouterr()
+    assert "SystemExit" in captured.out
+    assert captured.err == ""
+
+
+def test_something_without_a_name_is_refused_plainly():
+    import functools  # noqa: PLC0415
+
+    with pytest.raises(ValueError, match="Keep its name"):
+        checks.Checker(LESSONS[0])(functools.partial(print))

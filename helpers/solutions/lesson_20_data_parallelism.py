@@ -29,6 +29,14 @@ def _divided_by_workers(gradients, shard_sizes):
     )
 
 
+def _divided_by_all_workers(gradients, shard_sizes):
+    return sum(gradients) / len(gradients)
+
+
+def _nan_hidden(gradients, shard_sizes):
+    return np.average(np.nan_to_num(gradients), axis=0, weights=np.asarray(shard_sizes, float))
+
+
 def _empty_shard_counts(gradients, shard_sizes):
     return np.average(gradients, axis=0, weights=np.asarray(shard_sizes, float))
 
@@ -37,6 +45,7 @@ def _shards(random: np.random.Generator) -> Iterator[tuple]:
     yield [np.array([1.0, 0.0]), np.array([3.0, 4.0])], [2, 2]
     yield [np.array([1.0, 0.0]), np.array([3.0, 4.0])], [3, 1]
     yield [np.array([[1.0]]), np.array([[np.nan]])], [5, 0]
+    yield [np.array([1.0]), np.array([np.nan])], [5, 3]  # a NaN that comes from data must not be hidden
     for _ in range(8):
         shape = tuple(random.integers(1, 5, size=random.integers(1, 4)))
         workers = int(random.integers(1, 6))
@@ -83,6 +92,10 @@ def _from_zero(step, base, k, warmup_steps):
     return k * base * (min(1.0, step / warmup_steps) if warmup_steps > 0 else 1.0)
 
 
+def _from_zero_unguarded(step, base, k, warmup_steps):
+    return k * base * min(1.0, step / warmup_steps)
+
+
 def _square_root(step, base, k, warmup_steps):
     return scaled_learning_rate(step, base, np.sqrt(k), warmup_steps)
 
@@ -111,6 +124,8 @@ EXERCISES = {
         _shards,
         (
             (_plain_mean, "this is the plain mean, which is right only for equal shards: weight each by its size."),
+            (_divided_by_all_workers, "this is the plain mean, right only for equal shards: weight each by its size."),
+            (_nan_hidden, "a NaN from a shard that has examples is real: it must come out, not be replaced."),
             (_plain_sum, "this is the sum: a gradient of the mean loss has to be divided by the examples."),
             (_divided_by_workers, "divide by the number of examples in all shards, not by the number of workers."),
             (_empty_shard_counts, "an empty shard may report NaN, and 0 · NaN is NaN: leave it out."),
@@ -131,8 +146,9 @@ EXERCISES = {
         _schedules,
         (
             (_from_zero, "gradual warm-up starts at base, not at 0."),
+            (_from_zero_unguarded, "gradual warm-up starts at base, not at 0; and warmup_steps may be 0."),
             (_square_root, "this scales by the square root of k; the rule asked for is linear."),
-            (_constant_warmup, "this is constant warm-up, the one that did worst in the table; the rate should climb."),
+            (_constant_warmup, "this is constant warm-up, which did worst in Goyal's table; the rate should climb."),
             (_never_stops, "after warmup_steps the rate should stay at k · base; here it goes on climbing."),
         ),
     ),
