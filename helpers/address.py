@@ -6,8 +6,8 @@ import re
 import tomllib
 
 from helpers.data import ROOT
+from helpers.lab import FIRST
 
-FIRST_NOTEBOOK = "notebooks/00_start_here.ipynb"
 _BEGIN, _END = "<!-- badge: made by `make badge` -->", "<!-- end of badge -->"
 
 
@@ -26,12 +26,12 @@ def badge(public: str) -> str:
     if not public:
         return (
             "**On Binder:** give the address of your copy of this repository to mybinder.org, and "
-            f"`{FIRST_NOTEBOOK}` as the file to open. Nothing is installed on your machine."
+            f"`{FIRST}` as the file to open. Nothing is installed on your machine."
         )
     match = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", public)
     if not match:
         raise ValueError(f"The address {public!r} should look like https://github.com/owner/repository.")
-    target = f"https://mybinder.org/v2/gh/{match[1]}/HEAD?urlpath=lab/tree/{FIRST_NOTEBOOK}"
+    target = f"https://mybinder.org/v2/gh/{match[1]}/HEAD?urlpath=lab/tree/{FIRST}"
     return f"[![Open on Binder](https://mybinder.org/badge_logo.svg)]({target})"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from helpers.data import ROOT
 
 FIRST = "notebooks/00_start_here.ipynb"
+SETTINGS = ROOT / "helpers" / "jupyter"  # labconfig/page_config.json there turns off the pop-up about news
 
 
 def has_screen(env: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
@@ -26,9 +27,9 @@ def options(screen: bool, root_user: bool) -> list[str]:
         f"--ServerApp.root_dir={ROOT}",  # not notebooks/, or links to other folders would lead nowhere
         f"--LabApp.default_url=/lab/tree/{FIRST}",
         "--ServerApp.ip=127.0.0.1",
-        "--LabApp.news_url=None",  # no pop-up that asks about news
+        "--LabApp.news_url=None",  # nothing is fetched
         "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
-        "--Application.log_level=WARN",  # the address, warnings, and nothing else
+        "--Application.log_level=ERROR",  # the address and what goes wrong, no line for every kernel
     ]
     if not screen:
         chosen.append("--no-browser")
@@ -41,6 +42,8 @@ def main() -> None:
     """Start JupyterLab in this process, until Ctrl-C is pressed twice."""
     from jupyterlab.labapp import LabApp  # noqa: PLC0415  (a second that only this command pays)
 
+    more = os.environ.get("JUPYTER_CONFIG_PATH")
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, [str(SETTINGS), more]))
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of .venv, whatever the learner has registered
     screen = has_screen()
     how = "opens in your browser" if screen else "has no screen here: open the address below in a browser"

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from helpers.data import DATA
 from helpers.execution import interruptible, run_notebook
 from helpers.notebook_format import NOTEBOOKS, find, is_normal, normalise, read, solved, write
 from helpers.notebook_rules import Finding, check
@@ -91,9 +89,6 @@ def new(name: str, folder: Path = NOTEBOOKS) -> Path:
         cell.pop("id")  # each lesson has ids of its own
     path = folder / f"{name}.ipynb"
     write(normalise(nb), path)
-    questions, mine = DATA / "quizzes" / "_template.yaml", DATA / "quizzes" / f"{name}.yaml"
-    if questions.exists() and folder == NOTEBOOKS and not mine.exists():
-        shutil.copyfile(questions, mine)
     return path
 
 

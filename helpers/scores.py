@@ -154,10 +154,13 @@ def _transaction() -> Iterator[sqlite3.Connection]:
         return
     try:
         with _memory_lock:
-            stranded = _memory.pop(path, None)
-        if stranded is not None:  # the disk can be written again
-            connection.executemany(_INSERT, stranded.execute("SELECT * FROM attempts"))
-            stranded.close()
+            stranded = _memory.get(path)
+            if stranded is not None:  # the disk can be written again
+                connection.executemany(_INSERT, stranded.execute("SELECT * FROM attempts"))
+                connection.execute("COMMIT")
+                del _memory[path]  # only now that they are safe
+                stranded.close()
+                connection.execute("BEGIN IMMEDIATE")
         yield from _finish(connection)
     finally:
         connection.close()

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -37,6 +38,20 @@ def test_root_is_allowed_only_to_root():
     assert "--no-browser" not in lab.options(screen=True, root_user=False)
 
 
+def fetch(address: str) -> str:
+    """The page at `address`; the server prints it a moment before it listens."""
+    give_up = time.monotonic() + 20
+    while True:
+        try:
+            return urllib.request.urlopen(address, timeout=30).read().decode()
+        except urllib.error.HTTPError:
+            raise
+        except urllib.error.URLError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.1)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
 def test_the_address_is_printed_and_needs_its_token(tmp_path, monkeypatch):
     for name in ("CONFIG", "DATA", "RUNTIME"):
@@ -49,8 +64,9 @@ def test_the_address_is_printed_and_needs_its_token(tmp_path, monkeypatch):
                 found for line in server.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+/\S+", line))
             )[0]
             assert f"/lab/tree/{lab.FIRST}?token=" in address
-            page = urllib.request.urlopen(address, timeout=30).read().decode()
+            page = fetch(address)
             assert '"news": {"disabled": true}' in page
+            assert '"@jupyterlab/apputils-extension:announcements"' in page  # disabled: no pop-up over the page
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(re.match(r"http://[^/]+", address)[0] + "/api/contents", timeout=30)
         finally:

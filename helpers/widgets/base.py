@@ -37,18 +37,30 @@ def style() -> str:
     return (STATIC / "course.css").read_text(encoding="utf-8")
 
 
+def _parts(text: str) -> list[tuple[bool, str]]:
+    """Cut a text at its `code`, in which no other mark counts: (is it code, the part with its backticks)."""
+    return [(bool(i % 2), part) for i, part in enumerate(re.split(r"(`[^`]+`)", text))]
+
+
 def plain(text: str) -> str:
     """Marked text (**bold**, *emphasis*, `code`) as plain text, one line per paragraph."""
     paragraphs = [" ".join(p.split()) for p in re.split(r"\n\s*\n", text.strip())]
-    return "\n".join(re.sub(r"\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*", r"\1\2", p) for p in paragraphs)
+
+    def bare(words: str) -> str:
+        return re.sub(r"\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*", r"\1\2", words)
+
+    return "\n".join("".join(p if code else bare(p) for code, p in _parts(paragraph)) for paragraph in paragraphs)
 
 
 def rich(text: str) -> str:
     """Marked text as HTML, everything else escaped."""
     text = html.escape(" ".join(text.split()), quote=False)
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
-    return re.sub(r"\*([^*\s][^*]*)\*", r"<em>\1</em>", text)
+
+    def styled(words: str) -> str:
+        words = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", words)
+        return re.sub(r"\*([^*\s][^*]*)\*", r"<em>\1</em>", words)
+
+    return "".join(f"<code>{part[1:-1]}</code>" if code else styled(part) for code, part in _parts(text))
 
 
 class Base(anywidget.AnyWidget):

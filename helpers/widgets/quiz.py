@@ -100,7 +100,7 @@ def _saved(lesson: str, questions: Sequence[dict]) -> dict:
 def quiz(lesson: str, *ids: str) -> Quiz:
     """Return a quiz of the questions `ids` of a lesson, in that order; without ids, of all of them.
 
-    >>> quiz("20_data_parallelism", "main-idea")          # doctest: +SKIP
+    >>> quiz("20_data_parallelism", "main_idea")          # doctest: +SKIP
 
     Raises:
         QuestionError: no such lesson or question, or the lesson's file of questions is wrong.
