@@ -169,12 +169,10 @@ def _cores() -> tuple[bool, str]:
 
 
 def _memory() -> tuple[bool, str]:
-    import psutil  # noqa: PLC0415
-
-    from helpers.devices import machine  # noqa: PLC0415
+    from helpers.devices import machine, memory_available  # noqa: PLC0415
 
     limit = machine().memory_gib
-    free = min(psutil.virtual_memory().available / 2**30, limit)
+    free = memory_available() / 2**30
     there = f"{free:.1f} GiB free of {limit:.1f} GiB"
     if free >= MEMORY_GIB:
         return True, there

@@ -56,6 +56,20 @@ def cgroup_limits(root: str = "/sys/fs/cgroup") -> tuple[float, float]:
     return number(quota) / (number(period) if number(period) < float("inf") else 100_000), number(memory)
 
 
+def memory_available(cgroup: Path = Path("/sys/fs/cgroup")) -> float:
+    """Bytes that may still be used: of the machine, or of this container where it is limited."""
+    import psutil  # noqa: PLC0415  (a quarter of this module's import time)
+
+    free, limit = psutil.virtual_memory().available, cgroup_limits(str(cgroup))[1]
+    if limit == float("inf"):
+        return free
+    folder, name = (cgroup, "memory.current") if (cgroup / "memory.current").exists() else (cgroup / "memory", "")
+    used = int((folder / (name or "memory.usage_in_bytes")).read_text())
+    fields = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    cached = int(fields.get("inactive_file", 0))  # files read before, which the kernel gives up when asked
+    return min(free, max(limit - used + cached, 0))
+
+
 def usable_cores() -> float:
     """Cores this process may use, which may be a fraction under a cgroup's quota."""
     try:

@@ -18,29 +18,16 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil
 from tqdm import tqdm
 
 from helpers import notebook_format as form
 from helpers.data import ROOT
-from helpers.devices import cgroup_limits, machine, usable_cores
+from helpers.devices import machine, memory_available, usable_cores
 from helpers.execution import Outcome, interruptible, run_notebook
 
 OUT = ROOT / "build" / "run"
 GIB_PER_NOTEBOOK = 1.2  # what a notebook may use, and what its driver needs
 SLOW = 30  # s; a learner waits no longer than this for a whole lesson
-
-
-def memory_available(cgroup: Path = Path("/sys/fs/cgroup")) -> float:
-    """Bytes that may still be used: of the machine, or of this container where it is limited."""
-    free, limit = psutil.virtual_memory().available, cgroup_limits(str(cgroup))[1]
-    if limit == float("inf"):
-        return free
-    folder, name = (cgroup, "memory.current") if (cgroup / "memory.current").exists() else (cgroup / "memory", "")
-    used = int((folder / (name or "memory.usage_in_bytes")).read_text())
-    fields = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-    cached = int(fields.get("inactive_file", 0))  # files read before, which the kernel gives up when asked
-    return min(free, max(limit - used + cached, 0))
 
 
 def default_jobs() -> int:

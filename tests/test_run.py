@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from notebook_support import code, good, store
 
-from helpers import run
+from helpers import devices, run
 from helpers.data import ROOT
 from helpers.execution import Outcome, run_notebook
 
@@ -203,7 +203,7 @@ def test_a_container_limit_counts_and_its_file_cache_does_not(tmp_path):
     (tmp_path / "memory.max").write_text(str(2**30))
     (tmp_path / "memory.current").write_text(str(900 * 2**20))
     (tmp_path / "memory.stat").write_text(f"anon {300 * 2**20}\ninactive_file {600 * 2**20}\n")
-    assert run.memory_available(tmp_path) == (1024 - 900 + 600) * 2**20
+    assert devices.memory_available(tmp_path) == (1024 - 900 + 600) * 2**20
 
 
 def test_the_table_says_what_is_slow():
