@@ -53,6 +53,6 @@ def test_blocks_nest():
 
 @pytest.mark.parametrize("name", ["mixed_float8", "", None, 16])
 def test_an_unknown_name_is_refused_and_nothing_changes(name):
-    with pytest.raises(ValueError, match="There is no policy .*: choose one of float32"), policies.using(name):
+    with pytest.raises(ValueError, match=r"There is no policy .*: choose one of float32"), policies.using(name):
         pass
     assert current() == "float32"
