@@ -121,17 +121,17 @@ def _float64(values: object) -> np.ndarray:
         raise ValueError(
             f"Values must be numbers that float64 can hold, not {array.dtype}: convert them first."
         ) from None
-    if array.dtype.kind in "iu" and np.any(np.abs(wide) > 2**53):
+    if array.dtype.kind in "iu" and np.any(np.abs(wide) >= 2**53):
         raise ValueError(
-            f"Whole numbers beyond 2**53, such as {array.ravel()[np.abs(wide).argmax()]}, are rounded on the way "
-            "to float64: pass float64 values instead."
+            f"Whole numbers of 2**53 and more, such as {array.ravel()[np.abs(wide).argmax()]}, may be rounded on "
+            "the way to float64: pass float64 values instead."
         )
     return wide
 
 
 def _exponent(magnitude: np.ndarray, fmt: Format) -> np.ndarray:
     """Exponent of the binade that holds each finite magnitude, as the format has it: subnormals share the lowest."""
-    return np.maximum(np.frexp(magnitude)[1] - 1, fmt.min_exponent)  # frexp: m · 2^e with m in [1/2, 1)
+    return np.frexp(np.maximum(magnitude, fmt.smallest_normal))[1] - 1  # frexp: m · 2^e with m in [1/2, 1)
 
 
 def decode(bits: object, fmt: str | Format) -> np.ndarray:
