@@ -1,8 +1,8 @@
-"""Use a Keras dtype policy for a block of code, and always come back: a policy that stays set is set for all."""
+"""Use a Keras dtype policy for a block of code, and always come back; say what a machine makes of bfloat16."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 NAMES = ("float32", "mixed_bfloat16", "mixed_float16", "bfloat16", "float16", "float64")
@@ -27,3 +27,38 @@ def using(name: str) -> Iterator[str]:
         yield name
     finally:
         keras.config.set_dtype_policy(before)
+
+
+def bfloat16_unit(instruction_sets: Sequence[str], gpus: Sequence[str] = ()) -> str | None:
+    """Return what multiplies bfloat16 matrices here: a name, or None where nothing is made for it.
+
+    The instruction sets are named as in `devices.machine()`; a GPU counts before the CPU, since work goes there.
+    """
+    if gpus:
+        return "the matrix units of a GPU (from Ampere on)"
+    for flag, unit in (
+        ("amx_bf16", "AMX tiles"),
+        ("avx512_bf16", "AVX512-BF16 dot products"),
+        ("bf16", "Arm's BF16 extension"),
+    ):
+        if flag in instruction_sets:
+            return unit
+    return None
+
+
+def expectation(unit: str | None) -> str:
+    """Say in a sentence what a machine with this `bfloat16_unit` lets us expect of bfloat16 arithmetic."""
+    if unit is None:
+        return (
+            "Nothing here multiplies bfloat16 itself: expect ratios of 1 and above, since every product takes a "
+            "detour through float32. The memory is saved all the same."
+        )
+    if "GPU" in unit or "AMX" in unit:
+        return (
+            f"Here work {unit}: expect large matrix products and convolutions several times as fast in bfloat16, "
+            "and small layers hardly faster."
+        )
+    return (
+        f"Here work {unit}, twice the products per instruction at best: expect ratios between 0.5 and 1 for large "
+        "matrix products and convolutions, and about 1 for small layers."
+    )

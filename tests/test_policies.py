@@ -56,3 +56,20 @@ def test_an_unknown_name_is_refused_and_nothing_changes(name):
     with pytest.raises(ValueError, match=r"There is no policy .*: choose one of float32"), policies.using(name):
         pass
     assert current() == "float32"
+
+
+@pytest.mark.parametrize(
+    ("sets", "gpus", "unit", "says"),
+    [
+        (("avx2", "avx512f", "avx512_bf16", "amx_bf16"), (), "AMX", "several times as fast"),
+        (("avx2", "avx512f", "avx512_bf16"), (), "AVX512-BF16", "between 0.5 and 1"),
+        (("asimd", "bf16"), (), "Arm", "between 0.5 and 1"),
+        (("avx2",), (), None, "ratios of 1 and above"),
+        ((), (), None, "ratios of 1 and above"),
+        (("avx2",), ("NVIDIA A100",), "GPU", "several times as fast"),
+    ],
+)
+def test_every_kind_of_machine_gets_its_own_expectation(sets, gpus, unit, says):
+    found = policies.bfloat16_unit(sets, gpus)
+    assert (found is None) if unit is None else (unit in found)
+    assert says in policies.expectation(found)
