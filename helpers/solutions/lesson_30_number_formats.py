@@ -104,6 +104,7 @@ def _addends(random: np.random.Generator) -> Iterator[tuple]:
     yield (np.ones(4096, np.float16),)
     yield (np.array([], np.float16),)
     yield (np.array([2048, 1, 1, 1, 1], np.float16),)
+    yield (np.array([1, 30000, 1, -30000], np.float16),)  # where Kahan fails, and a wider format does not
     for _ in range(6):
         yield (random.uniform(0, 2, size=int(random.integers(1000, 6000))).astype(np.float16),)
 
