@@ -59,6 +59,6 @@ def expectation(unit: str | None) -> str:
             "and small layers hardly faster."
         )
     return (
-        f"Here work {unit}, twice the products per instruction at best: expect ratios between 0.5 and 1 for large "
-        "matrix products and convolutions, and about 1 for small layers."
+        f"Here work {unit}: expect ratios clearly below 1 for large matrix products, and about 1 or above for small "
+        "layers and for kernels that the library has not got in bfloat16."
     )
