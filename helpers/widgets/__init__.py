@@ -1,16 +1,22 @@
 """Widgets of the lessons: plain ES modules that run in JupyterLab and, without a kernel, in a page."""
 
 from helpers.widgets.base import Base, static_fragment, static_html
+from helpers.widgets.bits import BitExplorer, bit_explorer
+from helpers.widgets.loss_scale import LossScaleSimulation, loss_scale_simulation
 from helpers.widgets.questions import QuestionError, course_items
 from helpers.widgets.quiz import Quiz, quiz
 from helpers.widgets.save import SaveAndLoad, save_and_load
 
 __all__ = [
     "Base",
+    "BitExplorer",
+    "LossScaleSimulation",
     "QuestionError",
     "Quiz",
     "SaveAndLoad",
+    "bit_explorer",
     "course_items",
+    "loss_scale_simulation",
     "quiz",
     "save_and_load",
     "static_fragment",
