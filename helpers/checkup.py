@@ -172,7 +172,7 @@ def _memory() -> tuple[bool, str]:
     from helpers.devices import machine, memory_available  # noqa: PLC0415
 
     limit = machine().memory_gib
-    free = memory_available() / 2**30
+    free = min(memory_available() / 2**30, limit)
     there = f"{free:.1f} GiB free of {limit:.1f} GiB"
     if free >= MEMORY_GIB:
         return True, there
