@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data"
+NOTEBOOKS = ROOT / "notebooks"
 
 
 def digits(test_size: int = 261, seed: int = 0) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -59,6 +61,14 @@ class Table:
         if name not in self.rows[0]:
             raise KeyError(f"There is no column {name!r}; there are: {', '.join(self.rows[0])}.")
         return [row[name] for row in self.rows]
+
+    def html(self) -> str:
+        """Return the table as HTML."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.rows[0])
+        body = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row.values())}</tr>" for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def __str__(self) -> str:
         names = list(self.rows[0])

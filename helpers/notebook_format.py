@@ -12,9 +12,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from helpers.data import ROOT
+from helpers.data import NOTEBOOKS
 
-NOTEBOOKS = ROOT / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {  # without "version": a learner's own Python is no change to a lesson

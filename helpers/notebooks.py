@@ -73,7 +73,7 @@ def refresh(path: Path, timeout: float = 600) -> int:
 
 
 def new(name: str, folder: Path = NOTEBOOKS) -> Path:
-    """Start a lesson called `name`, such as 35_my_concept, from the template; its questions too.
+    """Start a lesson called `name`, such as 35_my_concept, from the template.
 
     Raises:
         ValueError: the name has another form, or its number is taken.

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from helpers.data import DATA, ROOT, Table
-
-NOTEBOOKS = ROOT / "notebooks"
+from helpers.data import DATA, NOTEBOOKS, Table
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A real JupyterLab and a real Chromium for tests: fixtures `chromium`, `jupyter` and `lab`.
+"""A real JupyterLab and a real Chromium for tests: fixtures `chromium`, `offline`, `jupyter` and `lab`.
 
     def test_lesson(lab):
         notebook = lab.open(ROOT / "notebooks" / "20_data_parallelism.ipynb")  # a copy; or a list of sources
@@ -25,6 +25,9 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+
+from helpers import widgets
+from helpers.lab import SETTINGS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 SWITCHES = (
@@ -74,6 +77,43 @@ def chromium() -> Iterator:
         browser.close()
 
 
+def serious(page) -> list[str]:
+    """What axe, the accessibility checker, finds serious or critical in the widgets of a page."""
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
+
+    found = Axe().run(page, context=".course").response
+    assert found["passes"], "axe looked at nothing"
+    return [
+        f"{v['id']}: {n['html']} {n['failureSummary']}"
+        for v in found["violations"]
+        if v["impact"] in ("serious", "critical")
+        for n in v["nodes"]
+    ]
+
+
+@pytest.fixture
+def offline(chromium, tmp_path: Path) -> Iterator:
+    """A function that opens a widget in a page with no kernel and no network, in a colour scheme."""
+    contexts = []
+
+    def show(widget: widgets.Base, scheme: str = "light"):
+        context = chromium.new_context(color_scheme=scheme, viewport={"width": 820, "height": 1200})
+        contexts.append(context)
+        context.set_default_timeout(10000)
+        context.set_offline(True)
+        context.route("http*://**", lambda route: pytest.fail(f"the page asked for {route.request.url}"))
+        file = tmp_path / "page.html"
+        file.write_text(widgets.static_html(widget), encoding="utf-8")
+        page = context.new_page()
+        page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
+        page.goto(file.as_uri())
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+
+
 @dataclass
 class Server:
     """A running JupyterLab server: its address with token, the folder it serves, where scores go."""
@@ -85,16 +125,12 @@ class Server:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Give the server its own folders, and no news pop-up that would cover the page."""
+    """Give the server its own folders, and the settings that `make lab` gives it."""
     names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
     own = {name: str(home / name.lower()) for name in names}
     for folder in own.values():
         Path(folder).mkdir()
-    page = Path(own["JUPYTER_CONFIG_DIR"]) / "labconfig"
-    page.mkdir()
-    disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-    (page / "page_config.json").write_text(json.dumps(disabled))
-    return {**os.environ, **own, "COURSE_SCORES": str(home / "scores.sqlite")}
+    return {**os.environ, **own, "JUPYTER_CONFIG_PATH": str(SETTINGS), "COURSE_SCORES": str(home / "scores.sqlite")}
 
 
 def _address(runtime: Path, process: subprocess.Popen, log: Path) -> dict:
@@ -241,6 +277,15 @@ class Lab:
         self.page.evaluate('name => window.jupyterapp.commands.execute("apputils:change-theme", { theme: name })', name)
         light = "true" if name.endswith("Light") else "false"
         self.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
+
+    def assert_accessible(self) -> None:
+        """Axe finds nothing serious in the widgets on screen, in the dark theme and in the light one."""
+        try:
+            for theme in ("JupyterLab Dark", "JupyterLab Light"):
+                self.theme(theme)
+                assert serious(self.page) == []
+        finally:
+            self.theme("JupyterLab Light")
 
 
 @pytest.fixture(scope="module")

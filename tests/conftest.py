@@ -1,5 +1,5 @@
 """Fixtures that several test files share."""
 
-from browser import chromium, jupyter, lab
+from browser import chromium, jupyter, lab, offline
 
-__all__ = ["chromium", "jupyter", "lab"]
+__all__ = ["chromium", "jupyter", "lab", "offline"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import serious
 
 from helpers import precision, widgets
 from helpers.widgets import base
@@ -82,31 +83,6 @@ def test_bad_arguments_are_refused_with_a_sentence(arguments, sentence):
         widgets.bit_explorer(*arguments)
 
 
-@pytest.fixture
-def page(chromium, tmp_path):
-    """The explorer in a page with no kernel and no network."""
-    context = chromium.new_context(viewport={"width": 820, "height": 700})
-    context.set_default_timeout(10000)
-    context.set_offline(True)
-    file = tmp_path / "page.html"
-    file.write_text(widgets.static_html(widgets.bit_explorer(0.1, "float16"), title="Bits"), encoding="utf-8")
-    page = context.new_page()
-    page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
-    page.goto(file.as_uri())
-    yield page
-    context.close()
-
-
-def serious(page):
-    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
-
-    found = Axe().run(page, context=".course").response
-    assert found["passes"], "axe looked at nothing"
-    return [
-        f"{v['id']}: {v['nodes'][0]['html']}" for v in found["violations"] if v["impact"] in ("serious", "critical")
-    ]
-
-
 def use(scope, keys, focused):
     """Type a number, flip bits with the keyboard alone, flip one with the mouse."""
     scope.get_by_label("Number").fill("70000")
@@ -144,8 +120,8 @@ FOCUSED = "document.activeElement.getAttribute('aria-label')"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_works_with_no_kernel_by_keyboard(page, scheme):
-    page.emulate_media(color_scheme=scheme)
+def test_it_works_with_no_kernel_by_keyboard(offline, scheme):
+    page = offline(widgets.bit_explorer(0.1, "float16"), scheme)
     use(page, page.keyboard, lambda: page.evaluate(FOCUSED))
     assert serious(page) == []
 
@@ -159,10 +135,5 @@ def test_it_works_in_jupyterlab_and_keeps_its_keys(lab):
     for key in ("b", "x", "ArrowDown"):  # commands of the notebook, but not here
         lab.page.keyboard.press(key)
     assert notebook.state() == before, "a key went to the notebook"
-    try:
-        for theme in ("JupyterLab Dark", "JupyterLab Light"):
-            lab.theme(theme)
-            assert serious(lab.page) == []
-    finally:
-        lab.theme("JupyterLab Light")
+    lab.assert_accessible()
     notebook.assert_quiet()

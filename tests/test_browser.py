@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browser import find_browser
+from browser import find_browser, serious
 
 from helpers import widgets
 from helpers.widgets import base, questions
@@ -20,7 +20,6 @@ SETUP = (
     "from pathlib import Path\nfrom helpers import scores, widgets\nfrom helpers.widgets import questions\n"
     f"questions.QUIZZES = Path({str(SAMPLE)!r})"
 )
-AXE_SCOPE = ".course"
 
 
 def _quiz(*ids: str) -> list[str]:
@@ -203,19 +202,6 @@ def test_scores_are_saved_as_a_file_and_loaded_into_an_empty_place(lab, tmp_path
     notebook.assert_quiet()
 
 
-def _serious(page) -> list[str]:
-    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
-
-    found = Axe().run(page, context=AXE_SCOPE).response
-    assert found["passes"], "axe looked at nothing"
-    return [
-        f"{v['id']}: {n['html']} {n['failureSummary']}"
-        for v in found["violations"]
-        if v["impact"] in ("serious", "critical")
-        for n in v["nodes"]
-    ]
-
-
 def _answer_all(scope, page) -> None:
     """Bring every kind of feedback on screen: right, wrong, noted, refused, unfolded."""
     scope.get_by_role("radio", name="twice as large").check()
@@ -237,48 +223,18 @@ def test_axe_finds_nothing_serious_in_jupyterlab_light_and_dark(lab):
     notebook.run_all()
     notebook.panel.get_by_role("button", name="Load scores").wait_for()
     _answer_all(notebook.panel, lab.page)
-    try:
-        for theme in ("JupyterLab Dark", "JupyterLab Light"):
-            lab.theme(theme)
-            assert _serious(lab.page) == []
-    finally:
-        lab.theme("JupyterLab Light")
-
-
-@pytest.fixture
-def offline(chromium, tmp_path):
-    """A page of questions in a browser without a network: its function opens it in a colour scheme."""
-    contexts = []
-
-    def show(scheme: str = "light"):
-        context = chromium.new_context(color_scheme=scheme, viewport={"width": 820, "height": 1200})
-        contexts.append(context)
-        context.set_default_timeout(10000)
-        context.set_offline(True)
-        context.route("http*://**", lambda route: pytest.fail(f"the page asked for {route.request.url}"))
-        file = tmp_path / "page.html"
-        file.write_text(
-            widgets.static_html(widgets.Quiz("sample", questions.check(_sample(), "sample"))), encoding="utf-8"
-        )
-        page = context.new_page()
-        page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
-        page.goto(file.as_uri())
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
+    lab.assert_accessible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_grades_with_no_kernel_and_no_network(offline, scheme):
-    page = offline(scheme)
+    page = offline(widgets.Quiz("sample", questions.check(_sample(), "sample")), scheme)
     _answer_all(page, page)
     page.get_by_text("Not right. It collects on one device").wait_for()
     page.get_by_text("One more is right.").wait_for()
     page.get_by_text("2²⁰ × 4 bytes = 4 MiB.").wait_for()
     page.get_by_text("Write an answer first.").wait_for()
-    assert _serious(page) == []
+    assert serious(page) == []
     page.reload()
     assert page.get_by_role("radio", name="gather").is_checked(), "the browser keeps the last answer"
     page.get_by_text("0 of 2 points · 1 attempt").wait_for()

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from browser import serious
 
 from helpers import widgets
 from helpers.widgets import base, loss_scale
@@ -106,28 +107,8 @@ def test_bad_arguments_are_refused_with_a_sentence(arguments, sentence):
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(request, chromium, tmp_path):
-    """The simulation in a page with no kernel and no network."""
-    context = chromium.new_context(viewport={"width": 820, "height": 800}, color_scheme=request.param)
-    context.set_default_timeout(10000)
-    context.set_offline(True)
-    file = tmp_path / "page.html"
-    file.write_text(widgets.static_html(widgets.loss_scale_simulation(), title="Loss scaling"), encoding="utf-8")
-    page = context.new_page()
-    page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
-    page.goto(file.as_uri())
-    yield page
-    context.close()
-
-
-def serious(page):
-    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
-
-    found = Axe().run(page, context=".course").response
-    assert found["passes"], "axe looked at nothing"
-    return [
-        f"{v['id']}: {v['nodes'][0]['html']}" for v in found["violations"] if v["impact"] in ("serious", "critical")
-    ]
+def page(request, offline):
+    return offline(widgets.loss_scale_simulation(), request.param)
 
 
 def steps_done(scope):
@@ -194,10 +175,5 @@ def test_it_works_in_jupyterlab_and_keeps_its_keys(lab):
     for key in ("b", "x", "ArrowDown"):  # commands of the notebook, but not here
         lab.page.keyboard.press(key)
     assert notebook.state() == before, "a key went to the notebook"
-    try:
-        for theme in ("JupyterLab Dark", "JupyterLab Light"):
-            lab.theme(theme)
-            assert serious(lab.page) == []
-    finally:
-        lab.theme("JupyterLab Light")
+    lab.assert_accessible()
     notebook.assert_quiet()

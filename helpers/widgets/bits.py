@@ -25,7 +25,7 @@ class BitExplorer(Base):
     start = traitlets.Unicode().tag(sync=True)
     value = traitlets.Unicode().tag(sync=True)
 
-    def _rows(self) -> list[dict]:
+    def _table(self) -> Table:
         value = float(self.value)
         rows = []
         for name in SHOWN:
@@ -34,20 +34,17 @@ class BitExplorer(Base):
             bits = f"{int(precision.encode(value, fmt)):0{fmt.bits}b}"
             parts = bits[0], bits[1 : 1 + fmt.exponent_bits], bits[1 + fmt.exponent_bits :]
             rows.append({"format": name, "what it keeps": repr(kept), "sign exponent mantissa": " ".join(parts)})
-        return rows
+        return Table(rows)
 
     def text(self) -> str:
         """Return the start value in every format, as plain text."""
-        return f"{self.value} rounded to nearest:\n{Table(self._rows())}\n{_NOTE}"
+        return f"{self.value} rounded to nearest:\n{self._table()}\n{_NOTE}"
 
     def html(self) -> str:
         """Return the start value in every format, as HTML."""
-        rows = self._rows()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row.values())}</tr>" for row in rows)
         return (
             f"<div><p>{html.escape(self.value)} rounded to nearest:</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p><em>{_NOTE}</em></p></div>"
+            f"{self._table().html()}<p><em>{_NOTE}</em></p></div>"
         )
 
 

@@ -129,12 +129,9 @@ class LossScaleSimulation(Base):
 
     def html(self) -> str:
         """Return 1,000 steps of the starting settings, as HTML."""
-        rows = self._table().rows
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row.values()) + "</tr>" for row in rows)
         return (
             f"<div><p>Loss scaling simulation: {html.escape(self._settings())}.</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p><em>{_NOTE}</em></p></div>"
+            f"{self._table().html()}<p><em>{_NOTE}</em></p></div>"
         )
 
 
