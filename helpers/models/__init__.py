@@ -1,0 +1,1 @@
+"""Analytic and event models: pure Python and NumPy, no TensorFlow."""
