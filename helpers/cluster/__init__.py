@@ -24,17 +24,20 @@ if not sys.platform.startswith("linux"):
 from helpers.cluster.faults import Delay, Kill, Restart, Slow, Stop
 from helpers.cluster.processes import ClusterError, WorkerError
 from helpers.cluster.running import Results, run
+from helpers.cluster.serving import ParameterServers, parameter_servers
 from helpers.cluster.worker import rank, report, world_size
 
 __all__ = [
     "ClusterError",
     "Delay",
     "Kill",
+    "ParameterServers",
     "Restart",
     "Results",
     "Slow",
     "Stop",
     "WorkerError",
+    "parameter_servers",
     "rank",
     "report",
     "run",

@@ -75,7 +75,8 @@ class _Leader:
     def __init__(self, plan: Plan, kernel: Connection, folder: str) -> None:
         self.plan, self.kernel = plan, kernel
         self.children: dict[str, _Child] = {}
-        self.texts: dict[str, bytearray] = {}  # of tasks that have ended, too
+        self.tasks: dict[str, Task] = {}  # those that have ended, too
+        self.texts: dict[str, bytearray] = {}
         self.timers: list[tuple[float, str, int]] = []  # when (monotonic s), what, pid
         self.done: set[Fault] = set()
         os.environ.clear()
@@ -130,17 +131,29 @@ class _Leader:
                 self.start(task)
         elif order == "output":
             self.kernel.send(("output", details[0], self.text(details[0])))
+        elif order == "plan":
+            self.replan(details[0])
         elif order in ("kill", "stop", "resume", "restart"):
             child = self.children.get(details[0])
             if child is not None:
                 getattr(self, order)(child)
+            elif order == "restart":
+                self.start(self.tasks[details[0]])
             self.kernel.send(("done", details[0], child is not None))
         return order != "close"
 
+    def replan(self, faults: tuple[Fault, ...]) -> None:
+        """Let other faults be due from now on, and end those that last."""
+        for pid in {timer[2] for timer in self.timers} & {child.pid for child in self.children.values()}:
+            os.kill(pid, signal.SIGCONT)
+        self.plan.faults, self.timers, self.done = faults, [], set()
+        for child in self.children.values():
+            self.slow(child)
+
     def start(self, task: Task) -> None:
         """Fork a task."""
-        mine = [fault for fault in self.plan.faults if fault.task == task.name]
-        late = sum(fault.seconds for fault in mine if isinstance(fault, Delay))
+        self.tasks[task.name] = task
+        late = sum(f.seconds for f in self.plan.faults if isinstance(f, Delay) and f.task == task.name)
         steps = frozenset(fault.step for fault in self.plan.faults if isinstance(fault, Kill | Stop | Restart))
         task = replace(task, delay=late, fault_steps=steps)
         line, far = Pipe()
@@ -152,10 +165,17 @@ class _Leader:
         far.close()
         os.close(far_output)
         os.set_blocking(output, False)
+        if task.kind == "chief":  # another coordinator, not the same one again
+            self.texts.pop(task.name, None)
         text = self.texts.setdefault(task.name, bytearray())
         self.children[task.name] = _Child(task, pid, line, output, text)
         self.kernel.send(("started", task.name))
-        self.timers += [(time.monotonic(), f"slow {fault.factor}", pid) for fault in mine if isinstance(fault, Slow)]
+        self.slow(self.children[task.name])
+
+    def slow(self, child: _Child) -> None:
+        """Begin to stop a task again and again, where that is planned."""
+        factors = [f.factor for f in self.plan.faults if isinstance(f, Slow) and f.task == child.task.name]
+        self.timers += [(time.monotonic(), f"slow {factor}", child.pid) for factor in factors]
 
     def kill(self, child: _Child) -> None:
         child.killed = True

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import types
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -43,6 +44,13 @@ def label(task: int | str) -> str:
     return f"Worker {task}" if isinstance(task, int) else f"Task {task}"
 
 
+def died(task: int | str, code: int) -> tuple[str, str, str]:
+    """Return (type, text, details) for a task that ended without an answer; `code` is negative for a signal."""
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    hint = " Signal 9 without a planned fault usually means that the memory ran out." if code == -9 else ""
+    return "Died", f"{label(task)} ended with {how} and gave no answer.{hint}", ""
+
+
 class Cluster:
     """A leader, and through it the tasks. A context: leaving it, however, ends them all."""
 
@@ -50,6 +58,7 @@ class Cluster:
         self.deadline = deadline  # time.monotonic() at which whoever still waits gives up
         check_memory(sum(plan.counts.values()))
         plan.environment = dict(os.environ)
+        self.early: deque[tuple] = deque()  # what the leader said while an answer was awaited
         self.line, far = multiprocessing.Pipe()
         with far, _quiet_start():
             context = multiprocessing.get_context("forkserver")
@@ -87,6 +96,18 @@ class Cluster:
 
     def next(self, otherwise: str) -> tuple:
         """Return the leader's next message; at the deadline raise TimeoutError, saying what `otherwise` says."""
+        if self.early:
+            return self.early.popleft()
+        return self._receive(otherwise)
+
+    def answer(self, sort: str, name: str) -> object:
+        """Return the last part of the leader's answer of this sort about a task; keep what it says before."""
+        self.deadline = time.monotonic() + PROMPT
+        while (message := self._receive(f"no answer about {name}"))[:2] != (sort, name):
+            self.early.append(message)
+        return message[-1]
+
+    def _receive(self, otherwise: str) -> tuple:
         if not self.line.poll(max(0.0, self.deadline - time.monotonic())):
             raise TimeoutError(f"The time given to the cluster is over: {otherwise}.")
         try:
@@ -106,6 +127,7 @@ class Cluster:
         self.process.close()
 
 
+PROMPT = 10.0  # s in which a leader answers
 LOST = "The cluster's leading process has ended unexpectedly, and all tasks with it. Out of memory is the usual cause."
 
 
@@ -132,6 +154,13 @@ def whole(name: str, value: object, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ValueError(f"`{name}` must be a whole number from {least} to {most}, not {value!r}.")
     return value
+
+
+def seconds(name: str, value: object) -> float:
+    """Return a time, or refuse it in words."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ValueError(f"`{name}` must be a positive number of seconds, not {value!r}.")
+    return float(value)
 
 
 def port_list(ports: Sequence[int] | None) -> tuple[int, ...]:

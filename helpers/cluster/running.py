@@ -11,7 +11,7 @@ from helpers.cluster import faults as faults_
 from helpers.cluster import shipping
 from helpers.cluster.faults import Fault
 from helpers.cluster.leader import Plan
-from helpers.cluster.processes import Cluster, WorkerError, cores, label, port_list, whole
+from helpers.cluster.processes import Cluster, WorkerError, cores, died, port_list, seconds, whole
 from helpers.cluster.worker import Task
 
 MOST = 16  # tasks of a kind: more than that on one machine teaches nothing
@@ -58,14 +58,13 @@ def run(  # noqa: PLR0913  (each is named by whoever uses it)
         TypeError, ValueError, ClusterError: before anything starts, for what cannot work.
     """
     whole("workers", workers, 1, MOST)
-    positive_seconds(timeout)
     if not callable(function):
         raise TypeError(f"run() needs a function, not {function!r}: write run(train), not run(train()).")
     planned = tuple(replace(f, task=f"worker:{f.task}") for f in faults_.check(faults, range(workers)))
     packed = shipping.pack_function(function, args)
     start = time.monotonic()
     plan = Plan({"worker": workers}, planned, port_list(ports))
-    with Cluster(plan, start + timeout) as cluster:
+    with Cluster(plan, start + seconds("timeout", timeout)) as cluster:
         cluster.send("start", [Task("worker", k, packed, core) for k, core in enumerate(cores(workers))])
         race = _Race(workers, cluster, on_report)
         try:
@@ -74,12 +73,6 @@ def run(  # noqa: PLR0913  (each is named by whoever uses it)
             if show_output:
                 _show(race.output)
     return Results(race.values, race.output, time.monotonic() - start)
-
-
-def positive_seconds(timeout: object) -> None:
-    """Refuse a time that is none."""
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise ValueError(f"`timeout` must be a positive number of seconds, not {timeout!r}.")
 
 
 class _Race:
@@ -141,13 +134,6 @@ class _Race:
             f"no answer from rank {', '.join(parts)}. A collective waits for every rank, so one that is missing "
             "or stopped holds up all; if nothing is wrong, give a longer `timeout`"
         )
-
-
-def died(task: int | str, code: int) -> tuple[str, str, str]:
-    """Return (type, text, details) for a task that ended without an answer; `code` is negative for a signal."""
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    hint = " Signal 9 without a planned fault usually means that the memory ran out." if code == -9 else ""
-    return "Died", f"{label(task)} ended with {how} and gave no answer.{hint}", ""
 
 
 def _show(output: list[str]) -> None:
