@@ -6,6 +6,7 @@ from helpers.widgets.loss_scale import LossScaleSimulation, loss_scale_simulatio
 from helpers.widgets.questions import QuestionError, course_items
 from helpers.widgets.quiz import Quiz, quiz
 from helpers.widgets.save import SaveAndLoad, save_and_load
+from helpers.widgets.staleness import StalenessSimulation, staleness_simulation
 
 __all__ = [
     "Base",
@@ -14,11 +15,13 @@ __all__ = [
     "QuestionError",
     "Quiz",
     "SaveAndLoad",
+    "StalenessSimulation",
     "bit_explorer",
     "course_items",
     "loss_scale_simulation",
     "quiz",
     "save_and_load",
+    "staleness_simulation",
     "static_fragment",
     "static_html",
 ]
