@@ -118,6 +118,7 @@ def _environment(mark: str, scratch: str, strict: bool) -> dict[str, str]:
     # PYTEST_CURRENT_TEST makes ipykernel hide native stderr, which a learner would see.
     env = {k: v for k, v in os.environ.items() if k not in ("PYTEST_CURRENT_TEST", "COURSE_STRICT")}
     env |= {MARK: mark, "COURSE_SCORES": os.path.join(scratch, "scores.sqlite"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    env |= {"COURSE_CLUSTER_EXPOSED": "accepted"}  # what is stored must not say whether this system isolates clusters
     return env | ({"COURSE_STRICT": "1"} if strict else {})
 
 

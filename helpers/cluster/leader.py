@@ -106,19 +106,19 @@ class _Leader:
 
     def turn(self) -> bool:
         """Wait for one batch of events and handle it; False once the kernel has closed the cluster."""
-        by_line = {child.line: child for child in self.children.values()}
-        by_output = {child.output: child for child in self.children.values() if child.listening}
+        heard = {child.line: (self.hear, child) for child in self.children.values()}
+        heard |= {child.output: (self.read, child) for child in self.children.values() if child.listening}
         sentinel = parent_process().sentinel
-        for ready in wait([sentinel, self.kernel, *by_line, *by_output], self._until_timer()):
+        for ready in wait([sentinel, self.kernel, *heard], self._until_timer()):
             if ready == sentinel:
                 raise EOFError
             if ready is self.kernel:
                 if not self.obey(*self.kernel.recv()):
                     return False
-            elif ready in by_output:
-                self.read(by_output[ready])
-            elif self.children.get(by_line[ready].task.name) is by_line[ready]:
-                self.hear(by_line[ready])
+                continue
+            handle, child = heard[ready]
+            if self.children.get(child.task.name) is child:  # an event of this batch may have ended it
+                handle(child)
         self._fire_timers()
         return True
 
@@ -180,10 +180,11 @@ class _Leader:
     def kill(self, child: _Child) -> None:
         child.killed = True
         os.kill(child.pid, signal.SIGKILL)
-        self._bury(child)
+        self._report_end(child)
 
     def restart(self, child: _Child) -> None:
-        self.kill(child)
+        os.kill(child.pid, signal.SIGKILL)
+        self._bury(child)  # unsaid: the task goes on, and whoever waits for its answer has to wait still
         self.start(child.task)
 
     def stop(self, child: _Child) -> None:
@@ -213,7 +214,7 @@ class _Leader:
         try:
             message = child.line.recv()
         except (EOFError, OSError):
-            self._bury(child)
+            self._report_end(child)
             return
         self.read(child)
         name, sort = child.task.name, message[0]
@@ -260,15 +261,19 @@ class _Leader:
             elif verb == "run":
                 self.timers.append((now + SLICE, f"slow {factor}", pid))
 
-    def _bury(self, child: _Child) -> None:
-        """Wait for a task that is ending, and say so where nobody expected it."""
+    def _report_end(self, child: _Child) -> None:
+        """Wait for a task that is ending, and tell the kernel how it ended."""
+        code = self._bury(child)
+        self.kernel.send(("ended", child.task.name, child.killed, code, self.text(child.task.name)))
+
+    def _bury(self, child: _Child) -> int:
+        """Wait for a task that is ending, let go of what was its, and return its exit code."""
         _, status = os.waitpid(child.pid, 0)
         self.read(child)
         child.line.close()
         os.close(child.output)
         del self.children[child.task.name]
-        code = os.waitstatus_to_exitcode(status)
-        self.kernel.send(("ended", child.task.name, child.killed, code, self.text(child.task.name)))
+        return os.waitstatus_to_exitcode(status)
 
     def end(self) -> None:
         """Kill all descendants, and wait until they are gone."""
