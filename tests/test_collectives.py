@@ -299,3 +299,50 @@ def test_published_nccl_times_have_two_regimes():
     assert np.abs(co.relative_errors(co.fit(sizes, seconds), sizes, seconds)).max() > 0.35
     bus = 2 * 7 / 8 * sizes[-1] / seconds[-1]
     assert bus == pytest.approx(234.89e9, rel=1e-4)  # as printed there
+
+
+# ---- the race of ring and tree -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slow", [1, 9])
+@pytest.mark.parametrize("chunks", [1, 4, 32])
+@pytest.mark.parametrize("n", [2, 3, 8, 13])
+def test_a_race_takes_the_time_and_the_bytes_of_its_schedules(n, chunks, slow):
+    parameters = {"workers": n, "chunks": chunks, "exponent": 20, "slow": slow}
+    end = co.race(parameters)
+    for lane, schedule, parts in (("ring", co.ring(n), n), ("tree", co.pipelined_tree(n, chunks), chunks)):
+
+        def message(src, dst, held, parts=parts):
+            return (10 + held * 2**20 / parts / 10_000) * (slow if {src, dst} == {0, 1} else 1)
+
+        assert end[lane]["clock"] == pytest.approx(co.arrivals(schedule, n, message), rel=1e-12)
+        run = co.execute(schedule, co.cut([np.zeros(32 * n * 13, np.uint8)] * n, parts))
+        assert np.allclose(np.array(end[lane]["sent"]) / 2**20, np.array(run.sent) / (32 * n * 13), rtol=0.02)
+        assert sum(end[lane]["messages"]) == end[lane]["next"] == sum(map(len, schedule))
+    if slow == 1:
+        cost = co.ALGORITHMS["ring"].cost(n, 2**20)
+        assert end["ring"]["clock"] == pytest.approx(cost.seconds(10, 10_000))
+
+
+def test_some_settings_act_at_once_and_others_with_the_next_race():
+    first = co.race_step(co.new_race(), co.checked({}))
+    second = co.race_step(first, co.checked({"alpha": 100, "workers": 3, "exponent": 30}))
+    assert second["workers"] == 8
+    assert second["last"]["ended"] - second["last"]["began"] == pytest.approx(
+        first["last"]["ended"] - first["last"]["began"] + 90
+        if second["last"]["lane"] == first["last"]["lane"]
+        else 100 + 2**20 / 4 / 10_000
+    )
+    end = co.race({}, second)
+    again = co.race({"workers": 3, "exponent": 30}, end)
+    assert (end["race"], again["race"], again["workers"], again["size"]) == (1, 2, 3, 2.0**30)
+    assert again["begun"] == max(end[lane]["clock"] for lane in co.LANES)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [({"speed": 1}, "no parameter 'speed'"), ({"workers": 1}, "workers must be a whole number from 2 to 16, not 1")],
+)
+def test_races_refuse_what_they_cannot_run(parameters, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        co.race(parameters)

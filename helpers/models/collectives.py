@@ -10,6 +10,7 @@ Times in seconds, sizes in bytes, bandwidths in bytes/s in each direction; `alph
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -453,3 +454,102 @@ def fit_two(sizes: Sequence[float], seconds: Sequence[float], least: int = 3) ->
         return float((relative_errors(low, x[:k], t[:k]) ** 2).sum() + (relative_errors(high, x[k:], t[k:]) ** 2).sum())
 
     return both(min(range(least, len(x) - least + 1), key=squared))
+
+
+# ---- a race of ring and tree, message by message -----------------------------------------------------------
+
+LIMITS = {
+    "workers": (2, 16),
+    "exponent": (8, 30),  # a vector has 2^exponent bytes
+    "chunks": (1, 32),  # that the tree cuts the vector into; the ring cuts it into one for each worker
+    "alpha": (1, 100),  # µs
+    "bandwidth": (1, 100),  # GB/s in each direction
+    "slow": (1, 20),  # how many times as long a message between workers 0 and 1 takes
+}
+START = {"workers": 8, "exponent": 20, "chunks": 4, "alpha": 10, "bandwidth": 10, "slow": 1}
+LANES = ("ring", "tree")
+
+
+def checked(parameters: dict) -> dict:
+    """Return all parameters of the race, those given and the defaults of the rest.
+
+    Raises:
+        ValueError: an unknown parameter, or one that is no whole number within its limits.
+    """
+    for name, value in parameters.items():
+        if name not in LIMITS:
+            raise ValueError(f"The simulation has no parameter {name!r}; it has: {', '.join(LIMITS)}.")
+        least, most = LIMITS[name]
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
+    return {**START, **parameters}
+
+
+@functools.cache
+def plan(lane: str, workers: int, chunks: int) -> tuple[tuple[int, int, int], ...]:
+    """Return the messages (src, dst, chunk) of one all-reduce, in order."""
+    schedule = ring(workers) if lane == "ring" else pipelined_tree(workers, chunks)
+    return tuple((send.src, send.dst, send.chunk) for step in schedule for send in step)
+
+
+def new_race() -> dict:
+    """Return the state before the first message. Times in µs; a race is one all-reduce by each of LANES."""
+    return {"race": 0, "begun": 0.0, "ring": None, "tree": None, "last": None}
+
+
+def finished(state: dict, lane: str) -> bool:
+    """Whether this all-reduce of the race is over."""
+    return state[lane] is not None and state[lane]["next"] == len(
+        plan(lane, state["workers"], state["chunks"] if lane == "tree" else 0)
+    )
+
+
+def _line_up(state: dict, parameters: dict) -> dict:
+    """Return the state at the start of the next race: workers, size and chunks as they are set now."""
+    begun = max((state[lane]["clock"] for lane in LANES if state[lane]), default=0.0)
+    n, size = parameters["workers"], 2.0 ** parameters["exponent"]
+    new = {"race": state["race"] + 1, "begun": begun, "workers": n, "size": size, "chunks": parameters["chunks"]}
+    for lane in LANES:
+        parts = n if lane == "ring" else parameters["chunks"]
+        has = [[begun] * parts for _ in range(n)]
+        new[lane] = {"next": 0, "clock": begun, "parts": parts, "sent": [0.0] * n, "messages": [0] * n}
+        new[lane] |= {"sends": [begun] * n, "takes": [begun] * n, "has": has}
+    return {**new, "last": None}
+
+
+def race_step(state: dict, parameters: dict) -> dict:
+    """Return the state after one more message, of the all-reduce that is behind in time.
+
+    A message starts when its chunk is there, the sender has sent and the receiver taken in what came before.
+    `alpha`, `bandwidth` and `slow` act on it at once; workers, exponent and chunks with the next race. `last` is
+    the message: lane, src, dst, chunk, began, ended.
+    """
+    if all(finished(state, lane) for lane in LANES):
+        state = _line_up(state, parameters)
+    if state["race"] == 0:
+        state = _line_up(state, parameters)
+    name = min((lane for lane in LANES if not finished(state, lane)), key=lambda lane: state[lane]["clock"])
+    lane = {key: list(value) if isinstance(value, list) else value for key, value in state[name].items()}
+    src, dst, chunk = plan(name, state["workers"], state["chunks"] if name == "tree" else 0)[lane["next"]]
+    size = state["size"] / lane["parts"]
+    took = parameters["alpha"] + size / (parameters["bandwidth"] * 1000)
+    if src + dst == 1:
+        took *= parameters["slow"]
+    began = max(lane["sends"][src], lane["takes"][dst], lane["has"][src][chunk])
+    ended = began + took
+    lane["sends"][src] = lane["takes"][dst] = ended
+    lane["has"][dst] = [max(since, ended) if c == chunk else since for c, since in enumerate(lane["has"][dst])]
+    lane["sent"][src] += size
+    lane["messages"][src] += 1
+    lane |= {"next": lane["next"] + 1, "clock": max(lane["clock"], ended)}
+    last = {"lane": name, "src": src, "dst": dst, "chunk": chunk, "began": began, "ended": ended}
+    return {**state, name: lane, "last": last}
+
+
+def race(parameters: dict | None = None, state: dict | None = None) -> dict:
+    """Return the state at the end of the race that `state` is in, or of the next one if that is over."""
+    parameters = checked(parameters or {})
+    state = race_step(state or new_race(), parameters)
+    while not all(finished(state, lane) for lane in LANES):
+        state = race_step(state, parameters)
+    return state

@@ -2,6 +2,7 @@
 
 from helpers.widgets.base import Base, static_fragment, static_html
 from helpers.widgets.bits import BitExplorer, bit_explorer
+from helpers.widgets.collective import CollectiveSimulation, collective_simulation
 from helpers.widgets.loss_scale import LossScaleSimulation, loss_scale_simulation
 from helpers.widgets.questions import QuestionError, course_items
 from helpers.widgets.quiz import Quiz, quiz
@@ -11,12 +12,14 @@ from helpers.widgets.staleness import StalenessSimulation, staleness_simulation
 __all__ = [
     "Base",
     "BitExplorer",
+    "CollectiveSimulation",
     "LossScaleSimulation",
     "QuestionError",
     "Quiz",
     "SaveAndLoad",
     "StalenessSimulation",
     "bit_explorer",
+    "collective_simulation",
     "course_items",
     "loss_scale_simulation",
     "quiz",
