@@ -75,12 +75,6 @@ def assert_nothing_left(mark: str, spared: set[int] = frozenset(), ports: set[in
         time.sleep(0.02)
 
 
-def fork_server() -> int:
-    """The process id of this process's fork server, started where it does not run."""
-    forkserver.ensure_running()
-    return forkserver._forkserver._forkserver_pid
-
-
 @contextmanager
 def own_fork_server() -> Iterator[None]:
     """A fork server that has this moment's environment, and no other test's."""

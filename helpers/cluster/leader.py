@@ -37,6 +37,7 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     ports: tuple[int, ...] = (0,)
     environment: dict[str, str] = field(default_factory=dict)
+    sockets: str = ""  # the folder of the kernel's fork server, which a killed kernel cannot remove
 
 
 @dataclass
@@ -59,10 +60,12 @@ def main(plan: Plan, kernel: Connection) -> None:
     try:
         leader.lead()
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass  # the kernel is gone
+        pass  # the kernel is gone, or wants no more
     finally:
         leader.end()
         shutil.rmtree(folder, ignore_errors=True)
+        if not parent_process().is_alive():
+            shutil.rmtree(plan.sockets, ignore_errors=True)
 
 
 def _leave(*_) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import sys
@@ -58,6 +59,7 @@ class Cluster:
         self.deadline = deadline  # time.monotonic() at which whoever still waits gives up
         check_memory(sum(plan.counts.values()))
         plan.environment = dict(os.environ)
+        plan.sockets = multiprocessing.util.get_temp_dir()
         self.early: deque[tuple] = deque()  # what the leader said while an answer was awaited
         self.line, far = multiprocessing.Pipe()
         with far, _quiet_start():
