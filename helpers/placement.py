@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LONGEST_TITLE = 20  # characters in a box
 UNSEEN = {"_Send", "_Recv", "_HostSend", "_HostRecv", "_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"}
 UNSEEN |= {"Const", "NoOp", "Identity", "VarHandleOp"}  # they compute nothing, so they are no boxes
 
@@ -189,23 +190,18 @@ def _bytes(tensor: str, maker, graph) -> int | None:
 
 
 def draw(axis: Axes, placement: Placement) -> None:
-    """Draw a column per device, a box per operation under what it needs, and an arrow per copy with its bytes."""
-    ends = {("argument", copy.tensor): copy.source for copy in placement.copies if copy.kind == "argument"}
-    ends |= {("result", copy.tensor): copy.target for copy in placement.copies if not copy.consumers}
-    device = {op.name: op.device for op in placement.ops} | ends
-    title = {op.name: op.kind for op in placement.ops} | {end: end[0] for end in ends}
-    arrows = []  # (from, to, bytes); None within a device
-    for copy in placement.copies:
-        start = ("argument", copy.tensor) if copy.kind == "argument" else copy.tensor
-        arrows += [(start, end, copy.bytes) for end in copy.consumers or [("result", copy.tensor)]]
-    arrows += [(start, end, None) for start, end in placement.edges]
+    """Draw a column per device, a box per operation under what it needs, and an arrow per copy with its bytes.
+
+    White boxes compute nothing: what comes from outside, what leaves, and a copy that several operations use.
+    """
+    device, title, arrows = _boxes(placement)
     columns = {name: column for column, name in enumerate(placement.devices)}
     place = {node: (columns[device[node]], row) for node, row in _rows(device, arrows).items()}
     for start, end, size in arrows:
         _arrow(axis, place[start], place[end], size)
     for node, (x, y) in place.items():
-        white = isinstance(node, tuple)  # comes from outside or leaves: nothing is computed there
-        box = {"boxstyle": "round,pad=0.25", "facecolor": "white" if white else "#dcebf5", "edgecolor": "#555555"}
+        color = "white" if isinstance(node, tuple) else "#dcebf5"
+        box = {"boxstyle": "round,pad=0.25", "facecolor": color, "edgecolor": "#555555"}
         axis.text(x, y, title[node], ha="center", va="center", fontsize=7, color="black", bbox=box, zorder=3)
     axis.set(xlim=(-0.5, len(columns) - 0.5), xticks=range(len(columns)), xticklabels=columns, yticks=[])
     axis.set_ylim(max(y for _, y in place.values()) + 0.6, -0.6)
@@ -214,6 +210,27 @@ def draw(axis: Axes, placement: Placement) -> None:
     axis.spines[:].set_visible(False)
     for x in range(1, len(columns)):
         axis.axvline(x - 0.5, color="#999999", linestyle=":", linewidth=1)
+
+
+def _boxes(placement: Placement) -> tuple[dict, dict, list[tuple]]:
+    """Return the device and the title of each box, and arrows (from, to, bytes), bytes None within a device."""
+    device = {op.name: op.device for op in placement.ops}
+    title = {
+        op.name: op.kind if len(op.kind) <= LONGEST_TITLE else op.kind[:LONGEST_TITLE] + "…" for op in placement.ops
+    }
+    arrows = [(start, end, None) for start, end in placement.edges]
+    for copy in placement.copies:
+        start, end = copy.tensor, (copy.consumers or [None])[0]
+        if copy.kind == "argument":
+            start = ("argument", copy.tensor)
+            device[start], title[start] = copy.source, "argument"
+        if len(copy.consumers) != 1:
+            sort = "copy" if copy.consumers else "result"
+            end = (sort, copy.tensor, copy.target)
+            device[end], title[end] = copy.target, sort
+            arrows += [(end, consumer, None) for consumer in copy.consumers]
+        arrows.append((start, end, copy.bytes))
+    return device, title, arrows
 
 
 def _rows(device: dict, arrows: list[tuple]) -> dict:
@@ -237,6 +254,7 @@ def _arrow(axis: Axes, start: tuple, end: tuple, size: int | None) -> None:
         style["connectionstyle"] = "arc3,rad=0.5"  # round the boxes between
     axis.annotate("", end, start, arrowprops=style, zorder=1)
     if size is not None:
-        x, y = (a + 0.5 * (b - a) for a, b in zip(start, end, strict=True))
+        part = 0.5 / abs(end[0] - start[0])  # half-way to the next column, so that no label lies on a box
+        x, y = (a + part * (b - a) for a, b in zip(start, end, strict=True))
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
         axis.text(x, y, f"{size:,}", ha="center", va="center", fontsize=7, color="#A04000", bbox=white, zorder=2)
