@@ -50,6 +50,22 @@ def test_nothing_of_an_earlier_run_is_counted(names, weight):
     assert placement.trace(lambda x: x @ weight, tf.ones((2, 4)), home=names[0]).copies == first.copies
 
 
+def test_what_is_computed_while_a_function_is_traced_is_not_counted(names):
+    def computes_at_once(x):
+        with tf.init_scope(), tf.device(names[3]):
+            tf.math.erfinv(tf.constant([0.5]))  # eagerly, whenever the function is traced
+        return x * 3.0
+
+    assert placement.trace(computes_at_once, tf.ones(2), home=names[0]).devices == [names[0]]
+
+
+def test_an_edge_that_carries_no_data_is_no_copy(names):
+    with tf.device(names[1]):
+        kernel, bias = tf.Variable(tf.ones((4, 3))), tf.Variable(tf.ones(3))
+    ran = placement.trace(lambda x: x @ kernel + bias, tf.ones((2, 4)), home=names[0])
+    assert sorted(copy.bytes for copy in ran.copies) == [4 * 3, 4 * 4 * 3]
+
+
 def test_recording_ends_when_the_function_raises(names):
     def broken(x):
         raise ZeroDivisionError
