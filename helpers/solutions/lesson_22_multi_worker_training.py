@@ -51,8 +51,8 @@ def _address_books(random: np.random.Generator) -> Iterator[tuple]:
 
 def audit_shards(seen, n):
     """Ids from 0 to n - 1 that no worker saw, and those seen more than once: two sorted lists."""
-    counts = Counter(number for worker in seen for number in worker)
-    return [i for i in range(n) if counts[i] == 0], sorted(i for i, times in counts.items() if times > 1)
+    every = [number for worker in seen for number in worker]
+    return [i for i in range(n) if i not in every], sorted({i for i in every if every.count(i) > 1})
 
 
 def _within_a_worker(seen, n):
