@@ -45,15 +45,7 @@ def _goes_back(layer_bytes, budgets):
 
 
 def _exactly_full_is_too_full(layer_bytes, budgets):
-    placement, device, left = [], 0, list(budgets)
-    for size in layer_bytes:
-        while device < len(left) and size >= left[device]:
-            device += 1
-        if device == len(left):
-            return None
-        left[device] -= size
-        placement.append(device)
-    return placement
+    return place_layers(layer_bytes, [budget - 1 for budget in budgets])  # bytes are whole numbers
 
 
 def _next_device_unchecked(layer_bytes, budgets):
