@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from helpers.plotting import PALETTE
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -248,7 +250,7 @@ def _rows(device: dict, arrows: list[tuple]) -> dict:
 
 
 def _arrow(axis: Axes, start: tuple, end: tuple, size: int | None) -> None:
-    color = "#777777" if size is None else "#D55E00"
+    color = "#777777" if size is None else PALETTE[1]
     style = {"arrowstyle": "-|>", "color": color, "linewidth": 0.8 if size is None else 1.4, "shrinkA": 8, "shrinkB": 8}
     if size is None and end[1] - start[1] > 1:
         style["connectionstyle"] = "arc3,rad=0.5"  # round the boxes between
