@@ -10,10 +10,7 @@ tf = pytest.importorskip("tensorflow")
 
 @pytest.fixture(scope="module")
 def names():
-    try:
-        return devices.logical_devices(4)
-    except RuntimeError as problem:  # another test has started TensorFlow with other devices
-        pytest.skip(str(problem))
+    return devices.logical_devices(4)
 
 
 @pytest.fixture
