@@ -182,23 +182,22 @@ def end_a_kernel(how: str) -> None:
     """Start a kernel and its cluster, end them one way, and look for what is left."""
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory() as temporary, kernel(mark, temporary) as (manager, client):
-        ports = run_long(client)
+        ports, process = run_long(client), manager.provisioner.process
         if how == "restart":
             manager.restart_kernel(now=True)
             assert_nothing_left(mark, {manager.provisioner.process.pid}, ports)
         elif how == "interrupt":
             manager.interrupt_kernel()
-            kept = {manager.provisioner.process.pid}
             started = time.monotonic()
             while client.get_shell_msg(timeout=20)["content"].get("ename") != "KeyboardInterrupt":
                 assert time.monotonic() - started < 20
-            forked = {process.pid for process in psutil.Process(manager.provisioner.process.pid).children()}
-            assert_nothing_left(mark, kept | forked, ports)  # the fork server and its helper stay with the kernel
+            forked = {child.pid for child in psutil.Process(process.pid).children()}
+            assert_nothing_left(mark, {process.pid} | forked, ports)  # the fork server and its helper stay
         else:
-            os.kill(manager.provisioner.process.pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
             assert_nothing_left(mark, set(), ports)
-        kept = 1 if how == "interrupt" else 0  # the fork server's socket, which stays with the kernel
-        assert len(os.listdir(temporary)) == kept
+        sockets = 1 if how == "interrupt" else 0  # the folder of the fork server, which stays with the kernel
+        assert len(os.listdir(temporary)) == sockets
 
 
 @pytest.mark.usefixtures("network")
