@@ -30,6 +30,16 @@ def test_digits_have_the_shapes_and_ranges_they_say():
     assert sorted(set(y_train)) == list(range(10))
 
 
+def test_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits  # noqa: PLC0415  (half a second)
+
+    bunch = load_digits()
+    order = np.random.default_rng(0).permutation(len(bunch.target))
+    (x_train, y_train), (x_test, y_test) = data.digits()
+    np.testing.assert_array_equal(np.concatenate([x_train, x_test]), bunch.data[order] / 16)
+    np.testing.assert_array_equal(np.concatenate([y_train, y_test]), bunch.target[order])
+
+
 def test_digits_split_depends_on_the_seed_alone():
     again = data.digits()[0][0]
     assert np.array_equal(data.digits()[0][0], again)

@@ -153,6 +153,13 @@ def test_start_is_quiet_when_keras_comes_first():
     assert in_fresh_python("import helpers, keras\nprint('ok')") == "ok\n"
 
 
+def test_keras_comes_without_scikit_learn_unless_it_was_there_before():
+    code = "import helpers, sys, keras; print('sklearn' in sys.modules); import sklearn.base; print('later too')"
+    assert in_fresh_python(code) == "False\nlater too\n"
+    code = "import helpers, sklearn.base, keras; print(keras.wrappers.SKLearnClassifier.__mro__[-2].__module__)"
+    assert in_fresh_python(code).startswith("sklearn.")
+
+
 def test_what_native_code_wrote_is_shown_where_the_import_fails():
     code = (
         "import os\nfrom helpers import native_stderr_hidden\n"
