@@ -25,6 +25,7 @@ from helpers.cluster.faults import Delay, Fault, Kill, Restart, Slow, Stop
 from helpers.cluster.worker import Task
 
 PR_SET_CHILD_SUBREAPER = 36
+M_ARENA_MAX = -8  # of mallopt
 KEPT_OUTPUT = 2**18  # bytes of each task's output, the last ones
 SLICE = 0.02  # s in which a slowed task runs once
 
@@ -91,6 +92,8 @@ class _Leader:
         libc = ctypes.CDLL(None)
         if hasattr(libc, "prctl"):
             libc.prctl(PR_SET_CHILD_SUBREAPER, 1)  # whatever a task starts and leaves comes to us
+        if hasattr(libc, "mallopt"):
+            libc.mallopt(M_ARENA_MAX, 1)  # a task has many threads, most of them idle: an arena each would hold memory
         isolated = isolation.possible()
         if isolated:
             isolation.enter()
