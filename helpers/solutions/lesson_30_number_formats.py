@@ -51,6 +51,10 @@ def _no_sign(pattern):
     return abs(decode_float16(pattern))
 
 
+def _sign_kept(pattern):
+    return (-1 if pattern >> 15 else 1) * (1 + (pattern & 1023) / 1024) * 2.0 ** ((pattern >> 10) - 15)
+
+
 def _patterns(random: np.random.Generator) -> Iterator[tuple]:
     yield (0x3C00,)  # 1
     yield (0xC500,)  # -5
@@ -100,10 +104,28 @@ def _wide_then_cast(values):
     return values.dtype.type(np.sum(values.astype(np.float64)))
 
 
+def _pairwise(values):
+    while len(values) > 1:
+        odd, even = values[1::2], values[::2].copy()
+        even[: len(odd)] += odd
+        values = even
+    return values[0] if len(values) else values.dtype.type(0)
+
+
+def _compares_sizes(values):  # Neumaier's variant
+    total = lost = values.dtype.type(0)
+    for value in values:
+        new_total = total + value
+        lost = lost + ((total - new_total) + value if abs(total) >= abs(value) else (value - new_total) + total)
+        total = new_total
+    return total + lost
+
+
 def _addends(random: np.random.Generator) -> Iterator[tuple]:
     yield (np.ones(4096, np.float16),)
     yield (np.array([], np.float16),)
     yield (np.array([2048, 1, 1, 1, 1], np.float16),)
+    yield (np.array([2048, 1, -2048, 0], np.float16),)  # where Kahan gets 1, and pairwise summation 0
     yield (np.array([1, 30000, 1, -30000], np.float16),)  # where Kahan fails, and a wider format does not
     for _ in range(6):
         yield (random.uniform(0, 2, size=int(random.integers(1000, 6000))).astype(np.float16),)
@@ -155,6 +177,7 @@ EXERCISES = {
             (_no_bias, "the exponent field is stored with a bias: subtract 15."),
             (_no_leading_one, "a normal value has a leading 1 that is not stored: 1 + mantissa / 1024."),
             (_no_sign, "the highest bit is the sign."),
+            (_sign_kept, "pattern >> 10 still holds the sign bit: & 31 keeps the five bits of the exponent field."),
         ),
         tolerance=0.0,
     ),
@@ -165,7 +188,9 @@ EXERCISES = {
             (_naive, "this is the naive sum: what an addition loses has to be given back to the next value."),
             (_wrong_sign, "lost is what was added too much, so it is to be subtracted from the next value."),
             (_wide, "this adds in a wider format: keep total and lost in the type of the values."),
-            (_wide_then_cast, "this adds in a wider format: keep total and lost in the type of the values."),
+            (_wide_then_cast, "this is better than Kahan's rule can be: it has a wider format, or another rule."),
+            (_pairwise, "this adds in pairs: go through the values one by one, and keep what each addition lost."),
+            (_compares_sizes, "this compares sizes, which is a later variant: Kahan's rule has no case distinction."),
         ),
         tolerance=1e-7,
     ),

@@ -35,6 +35,26 @@ def _not_shifted(logits, label):
         return -np.log(powers[label] / powers.sum())
 
 
+def _probability_formed(logits, label):
+    wide = np.asarray(logits).astype(np.float32)
+    powers = np.exp(wide - wide.max())
+    with np.errstate(divide="ignore"):
+        return -np.log(powers[label] / powers.sum())
+
+
+def _label_not_shifted(logits, label):
+    wide = np.asarray(logits).astype(np.float32)
+    return np.log(np.sum(np.exp(wide - wide.max()))) - wide[label]
+
+
+def _capped(logits, label):
+    return -np.log(np.maximum(np.exp(-cross_entropy(logits, label)), np.float32(1e-7)))
+
+
+def _kept_in_float16(logits, label):
+    return np.float16(cross_entropy(logits, label))
+
+
 def _epsilon_added(logits, label):
     wide = np.asarray(logits).astype(np.float32)
     powers = np.exp(wide - wide.max())
@@ -44,6 +64,7 @@ def _epsilon_added(logits, label):
 def _logits(random: np.random.Generator) -> Iterator[tuple]:
     yield np.array([12.0, 2.0, 0.0, -8.0], np.float16), 3
     yield np.array([200.0, 0.0, -300.0], np.float16), 1
+    yield np.array([200.0, 0.0, -300.0], np.float16), 0
     yield np.array([0.5, -0.5, 1.0], np.float16), 2
     yield np.array([12.0, 0.0], np.float16), 0
     for _ in range(8):
@@ -80,6 +101,10 @@ def _always_wide(policy, slots):
     return bytes_per_parameter(policy, slots) | {"optimizer": 4 * slots}
 
 
+def _copy_under_every_policy(policy, slots):
+    return bytes_per_parameter(policy, slots) | {"copy": 0 if policy == "float32" else 2}
+
+
 def _policies(random: np.random.Generator) -> Iterator[tuple]:
     for policy in ("float32", "mixed_bfloat16", "mixed_float16", "float16", "bfloat16"):
         for slots in (0, 1, 2):
@@ -113,7 +138,18 @@ def _ascends(master, gradients, rate):
 
 
 def _returns_the_master(master, gradients, rate):
-    return np.asarray(master, np.float32) - np.float32(rate) * np.sum(gradients, axis=0, dtype=np.float32)
+    master = np.asarray(master, np.float32)
+    for gradient in gradients:
+        master = master - np.float32(rate) * gradient.astype(np.float32)
+    return master
+
+
+def _last_step_only(master, gradients, rate):
+    return train_with_master(master, gradients[-1:], rate)
+
+
+def _averages(master, gradients, rate):
+    return (master - np.float32(rate) * np.mean(gradients, axis=0, dtype=np.float32)).astype(np.float16)
 
 
 def _steps(random: np.random.Generator) -> Iterator[tuple]:
@@ -121,6 +157,7 @@ def _steps(random: np.random.Generator) -> Iterator[tuple]:
     yield np.array([0.01], np.float32), np.full((4000, 1), 1e-4, np.float16), 2e-4
     yield np.array([0.5, -0.25], np.float32), np.array([[1.0, -2.0]], np.float16), 0.1
     yield np.array([0.3], np.float32), np.zeros((3, 1), np.float16), 0.1
+    yield np.array([0.5, -0.25], np.float32), np.array([[1.0, -2.0], [0.5, 1.0], [2.0, 0.0]], np.float16), 0.1
     for _ in range(4):
         n = int(random.integers(1, 5))
         start = random.normal(size=n).astype(np.float32)
@@ -135,6 +172,13 @@ EXERCISES = {
             (_cast_after_softmax, "this casts after the softmax: what 16 bits lost there no cast brings back."),
             (_cast_after_loss, "this casts the finished loss: widen the logits before the first operation instead."),
             (_not_shifted, "exp overflows float32 above 88: subtract the largest logit first."),
+            (
+                _probability_formed,
+                "exp(-200) is 0 in float32 too: form no probability, take log-sum-exp minus the logit.",
+            ),
+            (_label_not_shifted, "the largest logit was taken off all the others: take it off the label's logit too."),
+            (_capped, "a floor hides the zero and caps the loss at 16: take log-sum-exp minus the logit."),
+            (_kept_in_float16, "the loss itself is to be float32: do not cast it back."),
             (_epsilon_added, "an epsilon hides the zero and caps the loss at 16: take log-sum-exp minus the logit."),
         ),
         tolerance=1e-4,
@@ -147,6 +191,7 @@ EXERCISES = {
             (_copy_forgotten, "under a mixed policy each weight also exists as a 16-bit copy during the step."),
             (_state_halved, "under a mixed policy the optimizer's state stays float32, as its variables are."),
             (_sixteen_bit_gradients, "the gradient of a float32 variable is float32: the cast has a gradient too."),
+            (_copy_under_every_policy, "a pure policy computes in the type it stores: there is no copy to make."),
             (_always_wide, "under a pure 16-bit policy the optimizer's state has 16 bits, as its variables have."),
         ),
     ),
@@ -157,6 +202,8 @@ EXERCISES = {
             (_no_master, "this rounds the weights to float16 after each step, so a small update is lost every time."),
             (_product_in_float16, "rate · gradient in float16 underflows: widen the gradient before you multiply."),
             (_ascends, "this goes uphill: subtract rate · gradient."),
+            (_last_step_only, "this takes one step alone: each row goes on from the weights of the row before."),
+            (_averages, "the rows are steps, one after the other, and no batch to average over."),
             (_returns_the_master, "this returns the master; the forward pass wants its float16 copy."),
         ),
         tolerance=1e-6,

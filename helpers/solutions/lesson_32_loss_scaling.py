@@ -40,6 +40,12 @@ def _one_step_late(scale, good_steps, finite, growth_interval):
     return (scale * 2, 0) if good_steps >= growth_interval else (scale, good_steps + 1)
 
 
+def _exactly_full(scale, good_steps, finite, growth_interval):
+    if not finite:
+        return scale / 2, 0
+    return (scale * 2, 0) if good_steps + 1 == growth_interval else (scale, good_steps + 1)
+
+
 def _never_grows(scale, good_steps, finite, growth_interval):
     return (scale, good_steps + 1) if finite else (scale / 2, 0)
 
@@ -129,6 +135,23 @@ def _infinity_only(scaled_gradients, scale):
     return True, sum(scaled_gradients) / scale
 
 
+def _last_decides(scaled_gradients, scale):
+    finite = np.isfinite(scaled_gradients[-1]).all()
+    return (True, sum(scaled_gradients) / scale) if finite else (False, np.zeros_like(scaled_gradients[0]))
+
+
+def _nan_only(scaled_gradients, scale):
+    if any(np.isnan(g).any() for g in scaled_gradients):
+        return False, np.zeros_like(scaled_gradients[0])
+    return True, sum(scaled_gradients) / scale
+
+
+def _times_zero(scaled_gradients, scale):
+    finite = all(np.isfinite(g).all() for g in scaled_gradients)
+    with np.errstate(invalid="ignore"):
+        return finite, finite * sum(scaled_gradients) / scale
+
+
 def _never_unscales(scaled_gradients, scale):
     applied, update = step_of_all(scaled_gradients, scale)
     return applied, update * scale
@@ -156,6 +179,7 @@ EXERCISES = {
             (_counts_on_after_growth, "after doubling, the count of good steps starts at 0 again."),
             (_counts_on_after_overflow, "an overflow ends the row of good steps: count from 0 again."),
             (_one_step_late, "this step is a good one too: with good_steps + 1 the interval is full."),
+            (_exactly_full, "a count that is above the interval already never equals it: compare with >=."),
             (_never_grows, "a scale that only ever falls ends in underflow: double it after growth_interval steps."),
         ),
         tolerance=1e-9,
@@ -182,6 +206,9 @@ EXERCISES = {
             (_finite_ones_only, "this goes on without the replica that overflowed; nobody may update then."),
             (_zeroes_what_overflowed, "an overflow is not a zero: the whole step is worthless, on every replica."),
             (_infinity_only, "NaN is not finite either: inf - inf makes it, and np.isinf does not see it."),
+            (_last_decides, "here the last replica decides for all: look at the gradients of each."),
+            (_nan_only, "infinity is not finite either, and np.isnan does not see it."),
+            (_times_zero, "infinity times 0 is NaN: choose zeros where the step is skipped, do not multiply."),
             (_never_unscales, "the sum is still scaled: divide it by the scale."),
         ),
     ),
