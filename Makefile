@@ -1,6 +1,6 @@
 # Every target makes the environment first if it is missing or older than the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test run refresh check format new badge lock clean
+.PHONY: help setup lab test bench run refresh check format new badge lock clean
 PYTHON ?= python3
 BIN := .venv/bin
 NB ?=
@@ -24,6 +24,9 @@ lab: setup  ## open the course in JupyterLab
 
 test: setup  ## run every check there is
 	@$(BIN)/python -m pytest tests
+
+bench: setup  ## measure how fast a cluster starts, and what a worker holds
+	@$(BIN)/python tests/benchmarks/cluster_start.py
 
 run: setup  ## execute every notebook with papermill (NB=20: those that match)
 	@$(BIN)/python -m helpers.run $(NB)
